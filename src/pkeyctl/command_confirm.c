@@ -196,31 +196,32 @@ static int read_facts(struct context *ctx, uint64_t generation, struct generatio
         return 0;
 }
 
-/* The newest generation in the store; 0: not known. */
-static uint64_t find_newest(struct context *ctx)
+/* The newest generation after this one; 0: there is none, or it is not known. */
+static uint64_t find_newest_after(struct context *ctx, uint64_t generation)
 {
         struct generation_history h;
         uint64_t newest;
 
-        if (state_read_history(&ctx->state, &h) < 0)
+        if (state_read_history(&ctx->state, generation, &h) < 0)
                 return 0;
         newest = h.n > 0 ? h.items[h.n - 1].number : 0;
         generation_history_done(&h);
         return newest;
 }
 
-/* Another pkeyctl may have confirmed the change; a pkeyd that was started meanwhile may have undone it, and carried that out. */
+/* Another pkeyctl may have confirmed the change; a pkeyd that was started meanwhile may have undone it, and carried that out. The
+ * newest generation is looked up first, because one that is loaded after a confirmation is no undo. */
 static bool has_ended(struct context *ctx, uint64_t generation, enum end *ret)
 {
         struct generation_facts facts;
-        uint64_t newest = find_newest(ctx);
+        uint64_t newest = find_newest_after(ctx, generation);
         int r = read_facts(ctx, generation, &facts);
 
         *ret = r == -ENOENT || r == -EBADMSG ? END_LOST : END_CONFIRMED;
         if (r < 0 || !generation_waits(&facts))
                 return r == 0 || *ret == END_LOST;
         *ret = END_UNDONE;
-        return newest > generation && read_facts(ctx, newest, &facts) == 0 && facts.ended > 0;
+        return newest > 0 && read_facts(ctx, newest, &facts) == 0 && facts.ended > 0;
 }
 
 static enum end wait_for_end(struct context *ctx, uint64_t generation, usec_t until)

@@ -389,12 +389,13 @@ static int note_key(void *userdata, const char *key, const void *value, size_t n
         return key && generation_key_read(key, &k) && !generation_history_note(userdata, &k) ? -ENOMEM : 0;
 }
 
-int state_read_history(struct state *s, struct generation_history *ret)
+int state_read_history(struct state *s, uint64_t after, struct generation_history *ret)
 {
+        const struct store_key first = store_key(RECORDS_GENERATION_KEY, after + 1);
         int r;
 
         *ret = (struct generation_history) {};
-        r = load_range(s, RECORDS_GENERATION, RECORDS_GENERATION "~", note_key, ret);
+        r = load_range(s, first.text, RECORDS_GENERATION "~", note_key, ret);
         if (r < 0)
                 generation_history_done(ret);
         return r;

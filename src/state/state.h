@@ -88,9 +88,9 @@ bool state_next_report(struct state *s, struct state_report *ret);
 /* Loads all records; none without a store. *ret is owned. Returns 0 or -ENOMEM. */
 int state_load(struct state *s, struct remembered **ret);
 
-/* Reads which generations are stored now. *ret is owned, freed by generation_history_done(). Returns 0, -ENOMEM, or why the store
- * cannot be read. */
-int state_read_history(struct state *s, struct generation_history *ret);
+/* Reads which generations above `after` are stored now. *ret is owned, freed by generation_history_done(). Returns 0, -ENOMEM, or
+ * why the store cannot be read. */
+int state_read_history(struct state *s, uint64_t after, struct generation_history *ret);
 /* Reads one generation, as it is stored now. *ret: its bytes are owned, freed by stored_files_done(); what it changed is in the
  * arena. Returns 0, -ENOENT (there is none), -EBADMSG (it is damaged), -ENOMEM, or why the store cannot be read. */
 int state_read_generation(struct state *s, struct arena *a, uint64_t number, struct stored_files *ret);

@@ -145,7 +145,7 @@ static int find(struct context *ctx, const struct generation_history *h, const u
 int explain_find_since(struct context *ctx, const uint32_t *ports, uint32_t n, struct explain_since *ret)
 {
         struct generation_history history;
-        int r = ctx->policy ? state_read_history(&ctx->state, &history) : -ENOENT;
+        int r = ctx->policy ? state_read_history(&ctx->state, 0, &history) : -ENOENT;
 
         *ret = (struct explain_since) {};
         if (r < 0)

@@ -54,7 +54,7 @@ WRONGS = [
     Wrong("layout-only-unused", LAYOUT, "(!is_unused(pp, (uint16_t) index) && !is_freed_before(pp, (uint16_t) index, key))", "!is_unused(pp, (uint16_t) index)"),
     # apply --confirm
     Wrong("apply-undoes-again", COMMAND, "        if (end == END_UNDONE)\n                return EXIT_DIFFERENCE;\n", ""),
-    Wrong("apply-does-not-see-the-undo", COMMAND, "return newest > generation && read_facts(ctx, newest, &facts) == 0", "return false"),
+    Wrong("apply-does-not-see-the-undo", COMMAND, "return newest > 0 && read_facts(ctx, newest, &facts) == 0", "return false"),
     Wrong("apply-undoes-what-was-confirmed", COMMAND, "        if (end == END_CONFIRMED)\n                return status;\n", ""),
     Wrong("apply-goes-on-after-an-interrupt", COMMAND, "return sigtimedwait(&set, NULL, &none) > 0;", "return false;"),
     Wrong("apply-keeps-what-is-not-confirmed", COMMAND, "r = r > 0 ? daemon_undo(ctx) : undo_now(ctx);", "r = EXIT_DONE;"),
