@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "util/text.h"
+
 #define MAX_REPORTED 8 /* findings about single nodes; more are counted in one */
 
 /* ---- pins by name ------------------------------------------------------------------------------------------------- */
@@ -180,9 +182,7 @@ const char *claim_text(struct arena *a, const struct subnet *s, const struct cla
 /* A name that means itself to a shell; other names are left out, because root on that host chose them. */
 static bool is_plain(const char *name)
 {
-        static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
-
-        return name[0] != '-' && strspn(name, plain) == strlen(name);
+        return name[0] != '-' && name[strspn(name, TEXT_LETTERS_AND_DIGITS "_.-")] == '\0';
 }
 
 const char *claim_way_out(struct arena *a, const struct subnet *s, const struct claim *claim)

@@ -40,7 +40,7 @@ WRONGS = [
     Wrong("claims-new-has-the-name", CLAIMS, "        *ret = (struct subnet_name) { \"\", \"\", \"\" };\n        return 1;\n", "        return 0;\n"),
     Wrong("claims-of-incomplete", CLAIMS, "if (node->incomplete || pins_is_unnamed(node) ||", "if (pins_is_unnamed(node) ||"),
     Wrong("claims-any-holder", CLAIMS, "                if (pin_is_of(index->items[i], node))\n                        return index->items[i];\n", ""),
-    Wrong("claims-command-of-a-host", CLAIMS, "return name[0] != '-' && strspn(name, plain) == strlen(name);", "return name[0] != '-';"),
+    Wrong("claims-command-of-a-host", CLAIMS, "return name[0] != '-' && name[strspn(name, TEXT_LETTERS_AND_DIGITS \"_.-\")] == '\\0';", "return name[0] != '-';"),
     Wrong("claims-own-name-is-of-others", CLAIMS, "                if (index->items[i]->node.v == node->guid.v)\n                        continue;\n", ""),
     # from one sweep to the next
     Wrong("identity-logged-each-time", IDENTITY, "if ((!old || strcmp(old->text, c->text) != 0) && n++", "if (n++"),
