@@ -224,8 +224,8 @@ static void add_by_port(struct page *p, struct arena *a, const struct metrics *m
         if (n == 0)
                 return;
         add_family(p, name, times ? GAUGE : COUNTER,
-               times ? "When membership violations were last seen, by port and source."
-                     : "Membership violations since pkeyd was started, by port and source, as in the journal.");
+                   times ? "When membership violations were last seen, by port and source."
+                         : "Membership violations since pkeyd was started, by port and source, as in the journal.");
         for (uint32_t i = 0; i < n; i++) {
                 open_labels(p, name);
                 add_series_labels(p, a, m, &all[i]);

@@ -157,7 +157,7 @@ static int parse_and_match(struct policy_selection *s, const char *text, struct 
 
 /* The same; what is a note or warning about a file is an error about a request. */
 static int match_strictly(struct policy_selection *s, const char *text, struct findings *findings, struct port_list *ret,
-                        struct unseen *unseen)
+                          struct unseen *unseen)
 {
         _cleanup_findings_ struct findings found = { .arena = findings->arena };
         struct report report;

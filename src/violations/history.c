@@ -26,7 +26,7 @@ struct seen_port {
 
 struct membership_history {
         struct arena *arena;               /* owned; all the rest but the changes lives in it */
-        struct seen_port *ports;          /* ascending GUID */
+        struct seen_port *ports;           /* ascending GUID */
         uint32_t n_ports;
         struct item *items;
         uint32_t n_items;
