@@ -29,7 +29,7 @@ systemd/%@.service: systemd/%.service
 		-e 's/pkeyd\(-rest\)*\.\(service\|socket\)/pkeyd\1@%i.\2/g' $< > $@.tmp && mv $@.tmp $@
 
 systemd/%@.socket: systemd/%.socket
-	$(AM_V_GEN)sed -e 's|^Description=.*|& of fabric %i|' $< > $@.tmp && mv $@.tmp $@
+	$(AM_V_GEN)$(MKDIR_P) systemd && sed -e 's|^Description=.*|& of fabric %i|' $< > $@.tmp && mv $@.tmp $@
 
 if ENABLE_REST
 systemdsystemunit_DATA += systemd/pkeyd-rest.service systemd/pkeyd-rest@.service systemd/pkeyd-rest@.socket
