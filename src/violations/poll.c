@@ -333,10 +333,11 @@ static enum violation_source source_of(enum poll_block block, unsigned counter)
 static bool request_todo_clear(struct violation_poll *p, struct poll_target *t, enum violation_source source,
                                struct mad_request *ret)
 {
+        const struct poll_agent *agent = &p->t.agents[t->agent];
         enum pma_counter counter = counter_of(source);
         struct flight *flight;
 
-        t->is_clearing[counter] = p->t.agents[t->agent].state == AGENT_KNOWN && t->blocks[BLOCK_COUNTERS].exists;
+        t->is_clearing[counter] = agent->state == AGENT_KNOWN && !agent->is_unreachable && t->blocks[BLOCK_COUNTERS].exists;
         if (!t->is_clearing[counter])
                 return false;
         flight = pma_request(p, t, FLIGHT_CLEAR, ret);

@@ -942,6 +942,21 @@ START_TEST(nothing_is_written_unrequested)
 }
 END_TEST
 
+/* Counters of a PMA at a queue pair that pkeyd cannot address are not at the port's own LID either. */
+START_TEST(nothing_is_cleared_where_the_pma_is_not)
+{
+        struct mad_request q;
+
+        set_config(true);
+        nodes[2].redirect_lid = 0x78;
+        nodes[2].redirect_qp = 2;
+        run(START, START + INTERVAL);
+        violation_poll_clear(poll, (struct violation_port) { G(HOST(2)), 1 }, VIOLATION_RCV_CONSTRAINT);
+        while (side.next(side.state, START + INTERVAL, &q))
+                ck_assert_int_eq(q.method, MAD_GET);
+}
+END_TEST
+
 /* Samples before and after a counter was cleared, and that in between. */
 START_TEST(cleared_comes_in_its_order)
 {
@@ -1299,6 +1314,7 @@ int main(void)
         tcase_add_test(t, rounds_that_take_too_long);
         tcase_add_test(t, only_the_full_counter_is_cleared);
         tcase_add_test(t, nothing_is_written_unrequested);
+        tcase_add_test(t, nothing_is_cleared_where_the_pma_is_not);
         tcase_add_test(t, cleared_comes_in_its_order);
         tcase_add_test(t, a_pause_is_not_made_up_for);
         tcase_add_test(t, pictures_in_the_middle_of_a_round);
