@@ -22,6 +22,8 @@ libpkeyd_core_la_SOURCES += \
 	src/violations/phrase.h \
 	src/violations/poll.c \
 	src/violations/poll.h \
+	src/violations/poll_schedule.c \
+	src/violations/poll_schedule.h \
 	src/violations/poll_targets.c \
 	src/violations/poll_targets.h \
 	src/violations/report_scheduler.c \

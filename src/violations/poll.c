@@ -5,6 +5,7 @@
 
 #include "ib/smp.h"
 #include "util/vector.h"
+#include "violations/poll_schedule.h"
 #include "violations/poll_targets.h"
 
 #define MAX_FLIGHTS   256 /* a background task has a handful */
@@ -13,11 +14,6 @@
 #define CHECK_RETRIES 2
 /* Requests at a time to ports that did not answer before, of those that the dispatcher gives to background tasks. */
 #define SILENT_FLIGHTS 2
-/* Turns that are late by less are made up for; what is more makes the round longer. */
-#define LATE_SLOTS    8
-#define LATE_MAX      USEC_PER_SEC
-#define LATE_MIN      (100 * USEC_PER_MSEC) /* the sender may collect requests for a moment */
-#define SLOW_PERCENT  150 /* of the interval: a round that takes longer does not keep it */
 #define GSI_QP        1
 
 /* Requests in flight. */
@@ -60,24 +56,12 @@ struct violation_poll {
         struct violation_poll_config config;
         struct poll_targets t;
 
-        /* The round: items before `position` had their turn. The turn of item i is (i - from) n-ths of an interval after
-         * `began`. */
-        uint32_t position, from;
-        usec_t began;
-        uint64_t n_rounds;
+        struct poll_schedule schedule;
         uint32_t once_position;
         uint8_t retries;      /* of the next request */
 
         struct flight flights[MAX_FLIGHTS];
         unsigned n_flights, n_silent_flights;
-        uint64_t silent_cycle;  /* in one, each silent port has one turn; it is as long as it takes */
-        bool is_behind;         /* in this round a silent port had to wait for another one */
-        usec_t cycle_began;     /* 0: not known, or there was no session or another interval in between */
-        usec_t cycle_duration;  /* of the last one; 0: not known */
-        unsigned cycle_rounds;  /* finished ones of this cycle */
-        bool is_slow;           /* and its rounds, not only the silent ports, took longer than the interval */
-        unsigned n_late_rounds; /* of cycles that were longer than a round, or slow */
-        unsigned n_kept_rounds; /* in a row that were a cycle each; VIOLATIONS_QUIET_INTERVALS of them reset n_late_rounds */
         uint64_t next_serial;
         struct queue samples, todo[N_TODOS];
 };
@@ -101,74 +85,6 @@ static bool queue_pop(struct queue *q, struct violation_sample *ret)
                 return false;
         *ret = q->items[q->first++];
         return true;
-}
-
-/* --- rounds ---------------------------------------------------------------------------------------------------------- */
-
-/* When the next item has its turn, or the round is over. */
-static usec_t turn_at(const struct violation_poll *p)
-{
-        return p->began + (p->position - p->from) * p->config.interval / p->t.n_items;
-}
-
-/* The item at this position has its turn now, and the others after it. */
-static void set_turns(struct violation_poll *p, usec_t when, uint32_t position)
-{
-        p->began = when;
-        p->from = p->position = position;
-}
-
-/* Turns that were missed delay all later ones. */
-static void skip_missed_turns(struct violation_poll *p, usec_t now)
-{
-        usec_t late = MAX(MIN(LATE_SLOTS * p->config.interval / p->t.n_items, LATE_MAX), LATE_MIN);
-
-        if (now > turn_at(p) && now - turn_at(p) > late)
-                set_turns(p, now, p->position);
-}
-
-/* No silent port had to wait in the last round: since the last cycle ended each polled port had a request. */
-static void end_cycle(struct violation_poll *p, usec_t when)
-{
-        unsigned n_rounds = MAX(p->cycle_rounds, 1u);
-        bool is_kept;
-
-        p->silent_cycle++;
-        p->cycle_duration = p->cycle_began > 0 ? when - p->cycle_began : 0;
-        p->is_slow = p->cycle_duration > n_rounds * p->config.interval * SLOW_PERCENT / 100;
-        is_kept = n_rounds == 1 && !p->is_slow;
-        p->cycle_began = when;
-        p->n_kept_rounds = is_kept ? MIN(p->n_kept_rounds + 1, VIOLATIONS_QUIET_INTERVALS) : 0;
-        if (!is_kept)
-                p->n_late_rounds = MIN(p->n_late_rounds + n_rounds, VIOLATIONS_QUIET_INTERVALS);
-        else if (p->n_kept_rounds == VIOLATIONS_QUIET_INTERVALS)
-                p->n_late_rounds = 0;
-        p->cycle_rounds = 0;
-}
-
-static void forget_cycle(struct violation_poll *p)
-{
-        p->cycle_began = p->cycle_duration = 0;
-        p->is_slow = false;
-}
-
-bool violation_poll_is_late(const struct violation_poll *p)
-{
-        return p->n_late_rounds >= VIOLATIONS_QUIET_INTERVALS;
-}
-
-/* The item that is due next; NULL: none. */
-static const struct poll_item *take_turn(struct violation_poll *p, usec_t now)
-{
-        if (p->position == p->t.n_items) {
-                p->n_rounds++;
-                p->cycle_rounds++;
-                if (!p->is_behind)
-                        end_cycle(p, turn_at(p));
-                p->is_behind = false;
-                set_turns(p, turn_at(p), 0);
-        }
-        return turn_at(p) <= now ? &p->t.items[p->position++] : NULL;
 }
 
 /* --- requests -------------------------------------------------------------------------------------------------------- */
@@ -288,15 +204,15 @@ static bool request_in_turn(struct violation_poll *p, const struct poll_item *it
                 t->wait = WAIT_FOR_AGENT;
                 return false;
         }
-        if (is_silent && t->blocks[item->block].cycle == p->silent_cycle)
+        if (is_silent && t->blocks[item->block].cycle == p->schedule.cycle)
                 return false;
         if (is_silent && p->n_silent_flights >= SILENT_FLIGHTS) {
-                p->is_behind = true;
+                p->schedule.is_behind = true;
                 return false;
         }
         has_request = request(p, item, ret);
         if (has_request && is_silent) {
-                t->blocks[item->block].cycle = p->silent_cycle;
+                t->blocks[item->block].cycle = p->schedule.cycle;
                 mark_silent_flight(p, ret);
         }
         return has_request;
@@ -399,15 +315,12 @@ static bool has_queued_requests(const struct violation_poll *p)
 static bool poll_next(void *state, usec_t now, struct mad_request *ret)
 {
         struct violation_poll *p = state;
-        const struct poll_item *item;
+        uint32_t i;
 
         if (request_queued(p, 0, ret))
                 return true;
-        if (p->n_flights == MAX_FLIGHTS || p->t.n_items == 0)
-                return false;
-        skip_missed_turns(p, now);
-        while ((item = take_turn(p, now)))
-                if (request_in_turn(p, item, ret))
+        while (p->n_flights < MAX_FLIGHTS && poll_schedule_next(&p->schedule, now, &i))
+                if (request_in_turn(p, &p->t.items[i], ret))
                         return true;
         return false;
 }
@@ -418,9 +331,7 @@ static usec_t poll_due(const void *state)
 
         if (p->n_flights == MAX_FLIGHTS)
                 return USEC_INFINITY;
-        if (has_queued_requests(p))
-                return 0;
-        return p->t.n_items > 0 ? turn_at(p) : USEC_INFINITY;
+        return has_queued_requests(p) ? 0 : poll_schedule_due(&p->schedule);
 }
 
 /* --- results --------------------------------------------------------------------------------------------------------- */
@@ -675,7 +586,7 @@ static void poll_reset(void *state, usec_t now)
         (void) now;
         memset(p->flights, 0, sizeof(p->flights));
         p->n_flights = p->n_silent_flights = 0;
-        forget_cycle(p);
+        poll_schedule_forget_cycle(&p->schedule);
         for (enum todo k = 0; k < N_TODOS; k++)
                 p->todo[k].end = p->todo[k].first;
         for (uint32_t i = 0; i < p->t.n_targets; i++) {
@@ -742,12 +653,16 @@ struct mad_stage violation_poll_once(struct violation_poll *p)
 
 /* --- the poll itself ------------------------------------------------------------------------------------------------- */
 
+static usec_t interval_of(const struct violation_poll_config *config)
+{
+        return MAX(config->interval, UINT64_C(1));
+}
+
 static void set_config(struct violation_poll *p, const struct violation_poll_config *config)
 {
         struct m_keys *old = p->config.m_keys;
 
         p->config = *config;
-        p->config.interval = MAX(config->interval, UINT64_C(1));
         p->config.m_keys = m_keys_ref(config->m_keys);
         (void) m_keys_free(old);
 }
@@ -759,7 +674,7 @@ struct violation_poll *violation_poll_new(const struct violation_poll_config *co
         if (!p)
                 return NULL;
         set_config(p, config);
-        p->silent_cycle = 1; /* blocks start with 0: no request in this cycle */
+        poll_schedule_init(&p->schedule, interval_of(config));
         return p;
 }
 
@@ -778,14 +693,8 @@ struct violation_poll *violation_poll_free(struct violation_poll *p)
 
 void violation_poll_set_config(struct violation_poll *p, usec_t now, const struct violation_poll_config *config)
 {
-        usec_t then = p->t.n_items > 0 ? turn_at(p) : now, before = p->config.interval;
-
         set_config(p, config);
-        if (p->config.interval != before)
-                forget_cycle(p);
-        if (p->t.n_items > 0)
-                then = MIN(then, now + p->config.interval / p->t.n_items);
-        set_turns(p, then, p->position);
+        poll_schedule_set_interval(&p->schedule, now, interval_of(config));
 }
 
 /* Ports stop waiting for an agent, unless that was queried for ClassPortInfo: with the old snapshot the agent may have been another
@@ -802,7 +711,7 @@ static void stop_waiting(struct violation_poll *p)
 
 int violation_poll_set_subnet(struct violation_poll *p, usec_t now, const struct subnet *subnet)
 {
-        usec_t then = p->t.n_items > 0 ? turn_at(p) : now;
+        const uint32_t n_taken = p->schedule.position;
         struct poll_targets t;
         uint32_t position = 0;
         int r;
@@ -810,13 +719,11 @@ int violation_poll_set_subnet(struct violation_poll *p, usec_t now, const struct
         r = poll_targets_make(subnet, &p->t, &t);
         if (r < 0)
                 return r;
-        if (p->t.n_items == 0)
-                p->cycle_began = now;
-        if (p->position > 0) /* behind the items that had their turn, in the order of hashes */
-                position = LOWER_BOUND(item, t.items, t.n_items, item->hash <= p->t.items[p->position - 1].hash);
+        if (n_taken > 0) /* behind the items that had their turn, in the order of hashes */
+                position = LOWER_BOUND(item, t.items, t.n_items, item->hash <= p->t.items[n_taken - 1].hash);
         poll_targets_done(&p->t);
         p->t = t;
-        set_turns(p, then, position);
+        poll_schedule_set_items(&p->schedule, now, t.n_items, position);
         stop_waiting(p);
         return 0;
 }
@@ -855,11 +762,18 @@ void violations_take_samples(struct violations *violations, usec_t now, struct v
                         violation_poll_clear(poll, s.port, s.source);
 }
 
+bool violation_poll_is_late(const struct violation_poll *p)
+{
+        return poll_schedule_is_late(&p->schedule);
+}
+
 void violation_poll_get_counters(const struct violation_poll *p, struct violation_poll_counters *ret)
 {
+        const struct poll_schedule *s = &p->schedule;
+
         *ret = (struct violation_poll_counters) {
-                .n_ports = p->t.n_targets, .n_rounds = p->n_rounds, .interval = p->config.interval,
-                .cycle_duration = p->cycle_duration, .is_slow = p->is_slow, .is_late = violation_poll_is_late(p),
+                .n_ports = p->t.n_targets, .n_rounds = s->n_rounds, .interval = s->interval,
+                .cycle_duration = s->cycle_duration, .is_slow = s->is_slow, .is_late = poll_schedule_is_late(s),
         };
         for (uint32_t i = 0; i < p->t.n_targets; i++)
                 ret->n_silent += p->t.targets[i].blocks[BLOCK_PORT_INFO].is_silent ||

@@ -31,6 +31,7 @@ COUNTER = "src/violations/counter.c"
 VIOLATIONS = "src/violations/violations.c"
 REPORT_SCHEDULER = "src/violations/report_scheduler.c"
 POLL = "src/violations/poll.c"
+POLL_SCHEDULE = "src/violations/poll_schedule.c"
 PMA = "src/ib/pma.c"
 SM_FOLLOW = "src/host/sm_follow.c"
 ANSWERS = "src/discovery/answers.c"
@@ -211,11 +212,11 @@ WRONGS = [
     Wrong("violations-storm-counts-records", REPORT_SCHEDULER, "i == 0 || !violation_port_equal(all[i - 1].port, all[i].port);", "1;"),
     Wrong("violations-quiet-one-by-one", REPORT_SCHEDULER, "} else if (e->in_sum || ", "} else if (false || "),
     Wrong("violations-sum-of-quiet-lost", REPORT_SCHEDULER, "        s->releases_quiet = true;\n", ""),
-    Wrong("violations-a-burst-after-a-pause", POLL, "                set_turns(p, now, p->position);\n}", "                (void) 0;\n}"),
-    Wrong("violations-round-begins-anew", POLL, "        set_turns(p, then, position);\n        stop_waiting", "        set_turns(p, then, 0);\n        stop_waiting"),
-    Wrong("violations-late-after-one-long-cycle", POLL, "p->n_late_rounds >= VIOLATIONS_QUIET_INTERVALS", "p->n_late_rounds > 0"),
-    Wrong("violations-in-time-after-one-round", POLL, "p->n_kept_rounds == VIOLATIONS_QUIET_INTERVALS)", "p->n_kept_rounds > 0)"),
-    Wrong("violations-a-pause-is-a-long-cycle", POLL, "        forget_cycle(p);\n        for (enum todo", "        for (enum todo"),
+    Wrong("violations-a-burst-after-a-pause", POLL_SCHEDULE, "                set_turns(s, now, s->position);\n}", "                (void) 0;\n}"),
+    Wrong("violations-round-begins-anew", POLL, "now, t.n_items, position);", "now, t.n_items, 0);"),
+    Wrong("violations-late-after-one-long-cycle", POLL_SCHEDULE, "s->n_late_rounds >= VIOLATIONS_QUIET_INTERVALS", "s->n_late_rounds > 0"),
+    Wrong("violations-in-time-after-one-round", POLL_SCHEDULE, "s->n_kept_rounds == VIOLATIONS_QUIET_INTERVALS)", "s->n_kept_rounds > 0)"),
+    Wrong("violations-a-pause-is-a-long-cycle", POLL, "        poll_schedule_forget_cycle(&p->schedule);\n        for (enum todo", "        for (enum todo"),
     Wrong("violations-another-answers-for-it", POLL, "info.port_guid.v == t->port_guid.v))", "info.port_guid.v != 0))"),
     Wrong("violations-no-name-is-right", POLL, "if (result->outcome == MAD_REFUSED || (result->outcome == MAD_ANSWERED && info", "if (result->outcome != MAD_ANSWERED || (info"),
     Wrong("violations-first-look-of-anybody", POLL, "has_moved || is_first :", "has_moved :"),
@@ -737,14 +738,14 @@ WRONGS += [
     Wrong("unmanaged-first-partition-only", "src/opensm/unmanaged.c", "for (uint32_t i = 0; r == 0 && i < conf->n_partitions; i++)", "for (uint32_t i = 0; r == 0 && i < 2 && i < conf->n_partitions; i++)"),
     Wrong("unmanaged-default-is-for-all", "src/opensm/unmanaged.c", "(p->base != P_KEY_DEFAULT_BASE || membership_has_full(m->membership))", "true"),
     Wrong("unmanaged-given-unheeded", PHASES, "absent->given ? &absent->given[i] : find_given", "false ? &absent->given[i] : find_given"),
-    Wrong("poll-slow-rounds-are-kept", "src/violations/poll.c", "is_kept = n_rounds == 1 && !p->is_slow;", "is_kept = n_rounds == 1;"),
-    Wrong("poll-slow-for-ever", "src/violations/poll.c", "p->is_slow = p->cycle_duration > n_rounds *", "p->is_slow = p->is_slow || p->cycle_duration > n_rounds *"),
-    Wrong("poll-many-rounds-are-slow", "src/violations/poll.c", "p->cycle_duration > n_rounds * p->config", "p->cycle_duration > p->config"),
+    Wrong("poll-slow-rounds-are-kept", POLL_SCHEDULE, "is_kept = s->cycle_rounds == 1 && !s->is_slow;", "is_kept = s->cycle_rounds == 1;"),
+    Wrong("poll-slow-for-ever", POLL_SCHEDULE, "s->is_slow = s->cycle_duration > s->cycle_rounds *", "s->is_slow = s->is_slow || s->cycle_duration > s->cycle_rounds *"),
+    Wrong("poll-many-rounds-are-slow", POLL_SCHEDULE, "s->cycle_duration > s->cycle_rounds * s->interval", "s->cycle_duration > s->interval"),
     Wrong("poll-a-switch-all-at-once", "src/violations/poll.c", "if (item->block == BLOCK_COUNTERS && has_pending_counters(p, agent)) {", "if (false) {"),
     Wrong("poll-waits-behind-the-silent", "src/violations/poll.c", "blocks[BLOCK_COUNTERS].is_pending && !p->t.targets[i].blocks[BLOCK_COUNTERS].is_silent)", "blocks[BLOCK_COUNTERS].is_pending)"),
     Wrong("poll-a-silent-agent-is-new", "src/violations/poll.c", "bool is_silent = t->blocks[item->block].is_silent || (item->block == BLOCK_COUNTERS && agent->is_silent), has_request;", "bool is_silent = t->blocks[item->block].is_silent, has_request;"),
     Wrong("poll-waiters-are-forgotten", "src/violations/poll.c", "        end_waiting_for_counters(p, &p", "        if (flight->kind == FLIGHT_CLEAR)\n                end_waiting_for_counters(p, &p"),
-    Wrong("poll-the-first-cycle-is-over", "src/violations/poll.c", "        p->silent_cycle = 1; /* blocks start with 0: no request in this cycle */\n", ""),
+    Wrong("poll-the-first-cycle-is-over", POLL_SCHEDULE, ".interval = interval, .cycle = 1 };", ".interval = interval };"),
     Wrong("poll-silent-waiters-ask", "src/violations/poll.c", "end_waiting(p, agent, !agent->is_silent);", "end_waiting(p, agent, true);"),
     Wrong("opensm-asked-for-is-a-fall", PHASES, "unexpected = unexpected || !(unnamed || are_equal(", "unexpected = true || !(unnamed || are_equal("),
     Wrong("opensm-absent-is-there", "src/subnet/subnet.c", "p->guid.v != 0 && subnet_find_endport(s, p->guid) == SUBNET_NONE;", "p->guid.v != 0;"),
