@@ -137,30 +137,32 @@ static struct flight *pma_request(struct violation_poll *p, const struct poll_ta
 static bool request_counters(struct violation_poll *p, struct poll_target *t, struct mad_request *ret)
 {
         struct poll_agent *agent = &p->t.agents[t->agent];
+        struct poll_block_state *b = &t->blocks[BLOCK_COUNTERS];
 
-        if (agent->state != AGENT_KNOWN)
-                t->wait = WAIT_FOR_AGENT;
-        if (agent->state == AGENT_QUERIED)
-                return false;
-        if (agent->state == AGENT_UNKNOWN) {
+        switch (agent->state) {
+        case AGENT_UNKNOWN:
+                b->progress = BLOCK_WAITING;
                 agent->state = AGENT_QUERIED;
                 (void) pma_request(p, t, FLIGHT_CLASS_PORT_INFO, ret);
                 return true;
-        }
-        if (agent->is_unreachable) {
-                t->blocks[BLOCK_COUNTERS].is_silent = true;
+        case AGENT_QUERIED:
+                b->progress = BLOCK_WAITING;
                 return false;
+        case AGENT_UNREACHABLE:
+                b->answer = BLOCK_SILENT;
+                return false;
+        case AGENT_KNOWN:
+                break;
         }
-        t->blocks[BLOCK_COUNTERS].is_pending = true;
+        b->progress = BLOCK_PENDING;
         (void) pma_request(p, t, FLIGHT_COUNTERS, ret);
         pma_counters_encode(t->port.number, ret->data);
         return true;
 }
 
-/* The block has no request in flight, and was not refused. */
-static bool may_request(const struct poll_target *t, enum poll_block block)
+static bool may_request(const struct poll_block_state *b)
 {
-        return !t->blocks[block].is_pending && !t->blocks[block].is_refused && (block != BLOCK_COUNTERS || t->wait == WAIT_NONE);
+        return b->progress == BLOCK_IDLE && b->answer != BLOCK_REFUSED;
 }
 
 /* A block that may be requested. True: there is a request. */
@@ -170,7 +172,7 @@ static bool request(struct violation_poll *p, const struct poll_item *item, stru
 
         if (item->block == BLOCK_COUNTERS)
                 return request_counters(p, t, ret);
-        t->blocks[BLOCK_PORT_INFO].is_pending = true;
+        t->blocks[BLOCK_PORT_INFO].progress = BLOCK_PENDING;
         (void) smp_request(p, t, FLIGHT_PORT_INFO, SMP_ATTR_PORT_INFO, t->port.number, ret);
         return true;
 }
@@ -178,9 +180,12 @@ static bool request(struct violation_poll *p, const struct poll_item *item, stru
 /* A port of this agent that is not known to be silent has not answered the request for its counters yet. */
 static bool has_pending_counters(const struct violation_poll *p, const struct poll_agent *agent)
 {
-        for (uint32_t i = agent->first; i < agent->end; i++)
-                if (p->t.targets[i].blocks[BLOCK_COUNTERS].is_pending && !p->t.targets[i].blocks[BLOCK_COUNTERS].is_silent)
+        for (uint32_t i = agent->first; i < agent->end; i++) {
+                const struct poll_block_state *b = &p->t.targets[i].blocks[BLOCK_COUNTERS];
+
+                if (b->progress == BLOCK_PENDING && b->answer != BLOCK_SILENT)
                         return true;
+        }
         return false;
 }
 
@@ -196,38 +201,42 @@ static bool request_in_turn(struct violation_poll *p, const struct poll_item *it
 {
         struct poll_target *t = &p->t.targets[item->target];
         const struct poll_agent *agent = &p->t.agents[t->agent];
-        bool is_silent = t->blocks[item->block].is_silent || (item->block == BLOCK_COUNTERS && agent->is_silent), has_request;
+        struct poll_block_state *b = &t->blocks[item->block];
+        bool is_silent = b->answer == BLOCK_SILENT || (item->block == BLOCK_COUNTERS && agent->is_silent);
 
-        if (!may_request(t, item->block))
+        if (!may_request(b))
                 return false;
         if (item->block == BLOCK_COUNTERS && has_pending_counters(p, agent)) {
-                t->wait = WAIT_FOR_AGENT;
+                b->progress = BLOCK_WAITING;
                 return false;
         }
-        if (is_silent && t->blocks[item->block].cycle == p->schedule.cycle)
+        if (is_silent && b->cycle == p->schedule.cycle)
                 return false;
         if (is_silent && p->n_silent_flights >= SILENT_FLIGHTS) {
                 p->schedule.is_behind = true;
                 return false;
         }
-        has_request = request(p, item, ret);
-        if (has_request && is_silent) {
-                t->blocks[item->block].cycle = p->schedule.cycle;
+        if (!request(p, item, ret))
+                return false;
+        if (is_silent) {
+                b->cycle = p->schedule.cycle;
                 mark_silent_flight(p, ret);
         }
-        return has_request;
+        return true;
 }
 
 static bool request_todo_read(struct violation_poll *p, struct poll_target *t, enum violation_source source,
                               struct mad_request *ret)
 {
+        struct poll_block_state *b = &t->blocks[BLOCK_COUNTERS];
+
         (void) source;
-        if (t->wait != WAIT_TO_SEND)
+        if (b->progress != BLOCK_QUEUED)
                 return false;
-        t->wait = WAIT_NONE;
-        if (!t->blocks[BLOCK_COUNTERS].exists || !request_counters(p, t, ret))
+        b->progress = BLOCK_IDLE;
+        if (!poll_target_has(t, BLOCK_COUNTERS) || !request_counters(p, t, ret))
                 return false;
-        if (t->blocks[BLOCK_COUNTERS].is_silent) /* it replaces the request for ClassPortInfo, which was answered */
+        if (b->answer == BLOCK_SILENT) /* it replaces the request for ClassPortInfo, which was answered */
                 mark_silent_flight(p, ret);
         return true;
 }
@@ -249,11 +258,10 @@ static enum violation_source source_of(enum poll_block block, unsigned counter)
 static bool request_todo_clear(struct violation_poll *p, struct poll_target *t, enum violation_source source,
                                struct mad_request *ret)
 {
-        const struct poll_agent *agent = &p->t.agents[t->agent];
         enum pma_counter counter = counter_of(source);
         struct flight *flight;
 
-        t->is_clearing[counter] = agent->state == AGENT_KNOWN && !agent->is_unreachable && t->blocks[BLOCK_COUNTERS].exists;
+        t->is_clearing[counter] = p->t.agents[t->agent].state == AGENT_KNOWN && poll_target_has(t, BLOCK_COUNTERS);
         if (!t->is_clearing[counter])
                 return false;
         flight = pma_request(p, t, FLIGHT_CLEAR, ret);
@@ -270,7 +278,7 @@ static bool request_todo_check(struct violation_poll *p, struct poll_target *t, 
 {
         struct flight *flight;
 
-        if (poll_target_is_endport(t)) {
+        if (t->is_endport) {
                 flight = smp_request(p, t, FLIGHT_IDENTITY, SMP_ATTR_NODE_INFO, 0, ret);
                 flight->block = source == VIOLATION_P_KEY_VIOLATIONS ? BLOCK_PORT_INFO : BLOCK_COUNTERS;
         } else {
@@ -345,10 +353,10 @@ static void agent_answered(struct violation_poll *p, struct poll_agent *agent)
         if (agent->state != AGENT_QUERIED)
                 agent->state = AGENT_UNKNOWN;
         agent->redirect_lid.v = 0;
-        agent->is_unreachable = false;
         for (uint32_t i = agent->first; i < agent->end; i++)
-                for (unsigned b = 0; b < N_BLOCKS; b++)
-                        p->t.targets[i].blocks[b].is_refused = false;
+                for (enum poll_block b = 0; b < N_BLOCKS; b++)
+                        if (p->t.targets[i].blocks[b].answer == BLOCK_REFUSED)
+                                p->t.targets[i].blocks[b].answer = BLOCK_ANSWERED;
 }
 
 static bool is_answer(enum mad_outcome o)
@@ -361,13 +369,13 @@ static bool take_outcome(struct violation_poll *p, struct poll_target *t, enum p
 {
         struct poll_agent *agent = &p->t.agents[t->agent];
 
-        t->blocks[block].is_pending = false;
+        t->blocks[block].progress = BLOCK_IDLE;
         if (is_answer(o))
                 agent_answered(p, agent);
         if (o == MAD_TIMED_OUT)
                 agent->is_silent = true;
         if (o != MAD_UNSENT) /* which means nothing for the port */
-                t->blocks[block].is_silent = !is_answer(o);
+                t->blocks[block].answer = is_answer(o) ? BLOCK_ANSWERED : BLOCK_SILENT;
         return is_answer(o);
 }
 
@@ -389,8 +397,9 @@ static void queue_check(struct violation_poll *p, struct poll_target *t, enum po
         const struct violation_sample s = { .port = t->port, .source = source_of(block, 0) };
 
         t->blocks[block].is_unconfirmed = true;
-        t->blocks[block].is_pending = queue_push(&p->todo[TODO_CHECK], &s);
-        if (!t->blocks[block].is_pending && !poll_target_is_endport(t))
+        if (queue_push(&p->todo[TODO_CHECK], &s))
+                t->blocks[block].progress = BLOCK_PENDING;
+        else if (!t->is_endport)
                 push_block(p, t, block, true);
 }
 
@@ -404,7 +413,7 @@ static void take_values(struct violation_poll *p, struct poll_target *t, enum po
         memcpy(b->values, values, sizeof(b->values));
         b->bits = bits;
         /* the first sample of a leaf port counts nothing; that of an endport must be confirmed to be of this port */
-        has_moved = poll_target_is_endport(t) ? has_moved || is_first : has_moved && !is_first && t->host_lid.v != 0;
+        has_moved = t->is_endport ? has_moved || is_first : has_moved && !is_first && t->host_lid.v != 0;
         if (has_moved && p->config.check_hosts)
                 queue_check(p, t, block);
         else
@@ -417,7 +426,7 @@ static void handle_forwarding(struct violation_poll *p, struct poll_target *t, c
         bool is_forwarded = result->outcome == MAD_ANSWERED &&
                             result->data[flight->lid.v % LINEAR_FORWARDING_BLOCK] == t->port.number;
 
-        t->blocks[BLOCK_COUNTERS].is_pending = false;
+        t->blocks[BLOCK_COUNTERS].progress = BLOCK_IDLE;
         push_block(p, t, BLOCK_COUNTERS, !is_forwarded && result->outcome != MAD_REFUSED);
 }
 
@@ -427,7 +436,7 @@ static void handle_identity(struct violation_poll *p, struct poll_target *t, con
 {
         struct node_info info = {};
 
-        t->blocks[flight->block].is_pending = false;
+        t->blocks[flight->block].progress = BLOCK_IDLE;
         if (result->outcome == MAD_ANSWERED)
                 node_info_decode(result->data, &info);
         if (result->outcome == MAD_REFUSED || (result->outcome == MAD_ANSWERED && info.port_guid.v == t->port_guid.v))
@@ -441,7 +450,7 @@ static void handle_port_info(struct violation_poll *p, struct poll_target *t, co
         if (!take_outcome(p, t, BLOCK_PORT_INFO, result->outcome))
                 return;
         if (result->outcome == MAD_REFUSED) {
-                t->blocks[BLOCK_PORT_INFO].is_refused = true;
+                t->blocks[BLOCK_PORT_INFO].answer = BLOCK_REFUSED;
                 return;
         }
         port_info_decode(result->data, &info);
@@ -453,9 +462,9 @@ static void handle_redirect(struct violation_poll *p, struct poll_target *t)
 {
         struct poll_agent *agent = &p->t.agents[t->agent];
 
-        t->blocks[BLOCK_COUNTERS].is_silent = true;
+        t->blocks[BLOCK_COUNTERS].answer = BLOCK_SILENT;
         agent->redirect_lid.v = 0;
-        if (agent->state == AGENT_KNOWN)
+        if (agent->state != AGENT_QUERIED)
                 agent->state = AGENT_UNKNOWN;
 }
 
@@ -475,7 +484,7 @@ static void handle_counters(struct violation_poll *p, struct poll_target *t, con
         } else if (flight->is_extended) { /* from the next interval on, the poll reads those of 8 bits */
                 p->t.agents[t->agent].is_extended = false;
         } else {
-                t->blocks[BLOCK_COUNTERS].is_refused = true;
+                t->blocks[BLOCK_COUNTERS].answer = BLOCK_REFUSED;
         }
 }
 
@@ -496,14 +505,15 @@ static void end_waiting(struct violation_poll *p, const struct poll_agent *agent
 {
         for (uint32_t i = agent->first; i < agent->end; i++) {
                 struct poll_target *t = &p->t.targets[i];
+                struct poll_block_state *b = &t->blocks[BLOCK_COUNTERS];
 
-                if (t->wait != WAIT_FOR_AGENT)
+                if (b->progress != BLOCK_WAITING)
                         continue;
-                t->wait = WAIT_NONE;
+                b->progress = BLOCK_IDLE;
                 if (has_answered && queue_push(&p->todo[TODO_READ], &(struct violation_sample) { .port = t->port }))
-                        t->wait = WAIT_TO_SEND;
+                        b->progress = BLOCK_QUEUED;
                 else
-                        t->blocks[BLOCK_COUNTERS].is_silent = true;
+                        b->answer = BLOCK_SILENT;
         }
 }
 
@@ -514,10 +524,14 @@ static void set_class_port_info(struct violation_poll *p, struct poll_agent *age
         bool is_redirected = info->redirect_lid.v != 0 && info->redirect_lid.v != own.v && agent->redirect_lid.v == 0;
 
         agent->is_extended = info->has_extended_errors;
-        agent->is_unreachable = is_redirected && (!lid_is_unicast(info->redirect_lid) || info->redirect_qp != GSI_QP);
-        agent->state = is_redirected && !agent->is_unreachable ? AGENT_UNKNOWN : AGENT_KNOWN;
-        if (agent->state == AGENT_UNKNOWN)
+        if (!is_redirected) {
+                agent->state = AGENT_KNOWN;
+        } else if (!lid_is_unicast(info->redirect_lid) || info->redirect_qp != GSI_QP) {
+                agent->state = AGENT_UNREACHABLE;
+        } else {
+                agent->state = AGENT_UNKNOWN;
                 agent->redirect_lid = info->redirect_lid;
+        }
 }
 
 static void handle_class_port_info(struct violation_poll *p, struct poll_agent *agent, const struct mad_result *result)
@@ -592,9 +606,8 @@ static void poll_reset(void *state, usec_t now)
         for (uint32_t i = 0; i < p->t.n_targets; i++) {
                 struct poll_target *t = &p->t.targets[i];
 
-                t->wait = WAIT_NONE;
-                for (unsigned b = 0; b < N_BLOCKS; b++)
-                        t->blocks[b].is_pending = false;
+                for (enum poll_block b = 0; b < N_BLOCKS; b++)
+                        t->blocks[b].progress = BLOCK_IDLE;
                 memset(t->is_clearing, 0, sizeof(t->is_clearing));
         }
         for (uint32_t i = 0; i < p->t.n_agents; i++)
@@ -621,7 +634,7 @@ static bool once_next(void *state, usec_t now, struct mad_request *ret)
         while (p->n_flights < MAX_FLIGHTS && p->once_position < p->t.n_items) {
                 const struct poll_item *item = &p->t.items[p->once_position++];
 
-                if (may_request(&p->t.targets[item->target], item->block) && request(p, item, ret))
+                if (may_request(&p->t.targets[item->target].blocks[item->block]) && request(p, item, ret))
                         return true;
         }
         return false;
@@ -704,8 +717,8 @@ static void stop_waiting(struct violation_poll *p)
         for (uint32_t i = 0; i < p->t.n_targets; i++) {
                 struct poll_target *t = &p->t.targets[i];
 
-                if (t->wait == WAIT_FOR_AGENT && p->t.agents[t->agent].state != AGENT_QUERIED)
-                        t->wait = WAIT_NONE;
+                if (t->blocks[BLOCK_COUNTERS].progress == BLOCK_WAITING && p->t.agents[t->agent].state != AGENT_QUERIED)
+                        t->blocks[BLOCK_COUNTERS].progress = BLOCK_IDLE;
         }
 }
 
@@ -776,6 +789,6 @@ void violation_poll_get_counters(const struct violation_poll *p, struct violatio
                 .cycle_duration = s->cycle_duration, .is_slow = s->is_slow, .is_late = poll_schedule_is_late(s),
         };
         for (uint32_t i = 0; i < p->t.n_targets; i++)
-                ret->n_silent += p->t.targets[i].blocks[BLOCK_PORT_INFO].is_silent ||
-                                 p->t.targets[i].blocks[BLOCK_COUNTERS].is_silent;
+                ret->n_silent += p->t.targets[i].blocks[BLOCK_PORT_INFO].answer == BLOCK_SILENT ||
+                                 p->t.targets[i].blocks[BLOCK_COUNTERS].answer == BLOCK_SILENT;
 }

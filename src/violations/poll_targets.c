@@ -34,6 +34,7 @@ static void add_target(struct poll_targets *t, const struct subnet *s, const str
         if (known)
                 *target = *known;
         target->port = port;
+        target->is_endport = p->role == PORT_ENDPORT;
         target->route = p->route;
         target->destination = p->destination;
         target->lid = p->lid;
@@ -41,8 +42,6 @@ static void add_target(struct poll_targets *t, const struct subnet *s, const str
         target->host_lid.v = 0;
         if (p->role == PORT_SWITCH_EXTERNAL && p->peer != SUBNET_NONE)
                 target->host_lid = s->ports[p->peer].lid;
-        target->blocks[BLOCK_PORT_INFO].exists = p->role == PORT_ENDPORT;
-        target->blocks[BLOCK_COUNTERS].exists = p->lid.v != 0;
 }
 
 static void add_agent(struct poll_targets *t, enum node_type type, const struct poll_targets *old)
@@ -71,10 +70,10 @@ static void add_items(struct poll_targets *t)
         const struct poll_target *target = &t->targets[t->n_targets - 1];
         uint64_t hash = violation_port_hash(target->port);
 
-        for (unsigned b = 0; b < N_BLOCKS; b++)
-                if (target->blocks[b].exists)
+        for (enum poll_block b = 0; b < N_BLOCKS; b++)
+                if (poll_target_has(target, b))
                         t->items[t->n_items++] = (struct poll_item) {
-                                .hash = hash_mix(hash, b), .target = t->n_targets - 1, .block = (enum poll_block) b,
+                                .hash = hash_mix(hash, b), .target = t->n_targets - 1, .block = b,
                         };
 }
 

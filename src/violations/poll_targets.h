@@ -18,8 +18,9 @@ enum poll_block {
 
 enum poll_agent_state {
         AGENT_UNKNOWN,
-        AGENT_QUERIED, /* for ClassPortInfo */
+        AGENT_QUERIED,     /* for ClassPortInfo */
         AGENT_KNOWN,
+        AGENT_UNREACHABLE, /* it is at a queue pair that pkeyd cannot address: its counters are silent */
 };
 
 struct poll_agent {
@@ -27,23 +28,29 @@ struct poll_agent {
         uint32_t first, end;         /* targets */
         enum poll_agent_state state;
         bool is_extended;            /* has PortCountersExtended with errors */
-        bool is_unreachable;         /* it is at a queue pair that pkeyd cannot address */
         struct lid redirect_lid;     /* 0: the port's own */
         bool is_silent;              /* did not answer a request; when it answers again, its ClassPortInfo is read anew */
 };
 
-enum poll_wait {
-        WAIT_NONE,
-        WAIT_FOR_AGENT, /* its turn came while the agent had a request */
-        WAIT_TO_SEND,   /* that has been answered */
+/* Whether a block may be requested, and what it waits for. */
+enum poll_progress {
+        BLOCK_IDLE,
+        BLOCK_WAITING, /* of BLOCK_COUNTERS: its turn came while the agent had a request */
+        BLOCK_QUEUED,  /* ... which has been answered: it is in the queue TODO_READ */
+        BLOCK_PENDING, /* an answer is to come, or a check after it */
+};
+
+/* What the last request led to. */
+enum poll_answer {
+        BLOCK_ANSWERED, /* or there was no request yet */
+        BLOCK_SILENT,
+        BLOCK_REFUSED,  /* there is no other request until its node comes back */
 };
 
 /* What pkeyd knows of one block of a port. */
 struct poll_block_state {
-        bool exists;
-        bool is_refused;
-        bool is_silent;      /* the last time */
-        bool is_pending;     /* an answer is to come, or a check after it */
+        enum poll_progress progress;
+        enum poll_answer answer;
         bool is_unconfirmed; /* it moved, and is not checked yet */
         uint64_t cycle;      /* in which it was last requested while it was silent */
         uint64_t values[PMA_N_COUNTERS]; /* as they were read last; PortInfo has only the first */
@@ -52,21 +59,21 @@ struct poll_block_state {
 
 struct poll_target {
         struct violation_port port;
+        bool is_endport;                 /* else it is a switch's external port */
         struct mad_route route;
         uint32_t destination;
         struct lid lid;
         struct lid host_lid;             /* of a leaf port: of the endport plugged into it; 0: it is not known */
         struct guid port_guid;           /* of a switch's ports: of its port 0 */
         uint32_t agent;
-        enum poll_wait wait;
         struct poll_block_state blocks[N_BLOCKS];
         bool is_clearing[PMA_N_COUNTERS];
 };
 
-/* Else it is a switch's external port. */
-static inline bool poll_target_is_endport(const struct poll_target *t)
+/* External ports have no PortInfo:P_KeyViolations, and ports without a LID no counters. */
+static inline bool poll_target_has(const struct poll_target *t, enum poll_block block)
 {
-        return t->blocks[BLOCK_PORT_INFO].exists;
+        return block == BLOCK_PORT_INFO ? t->is_endport : t->lid.v != 0;
 }
 
 struct poll_item {
