@@ -10,8 +10,7 @@
 
 #define MAX_FLIGHTS   256 /* a background task has a handful */
 #define MAX_QUEUED    262144
-#define ONCE_RETRIES  2
-#define CHECK_RETRIES 2
+#define RETRIES       2 /* of what no later turn repeats: checks, and reads of the stage "once" */
 /* Requests at a time to ports that did not answer before, of those that the dispatcher gives to background tasks. */
 #define SILENT_FLIGHTS 2
 #define GSI_QP        1
@@ -32,10 +31,9 @@ struct flight {
         uint64_t cookie;
         enum flight_kind kind;
         struct violation_port port;  /* of FLIGHT_CLASS_PORT_INFO: that of the agent */
+        enum violation_source source; /* of FLIGHT_CLEAR: of the counter; of a check: of the block that waits for the answer */
         bool is_extended;
-        enum pma_counter counter;    /* of FLIGHT_CLEAR */
         struct lid lid;              /* of FLIGHT_FORWARDING: the host's */
-        enum poll_block block;       /* of FLIGHT_IDENTITY: what waits for the answer */
 };
 
 /* What is to be sent beside the round, in this order. */
@@ -58,7 +56,6 @@ struct violation_poll {
 
         struct poll_schedule schedule;
         uint32_t once_position;
-        uint8_t retries;      /* of the next request */
 
         struct flight flights[MAX_FLIGHTS];
         unsigned n_flights, n_silent_flights;
@@ -108,8 +105,8 @@ static struct flight *smp_request(struct violation_poll *p, const struct poll_ta
         struct flight *flight = take_flight(p, kind, t->port);
 
         *ret = (struct mad_request) {
-                .mgmt_class = MAD_CLASS_SMP, .method = MAD_GET, .cookie = flight->cookie, .retries = p->retries,
-                .route = t->route, .destination = t->destination, .key = m_keys_get(p->config.m_keys, t->port_guid),
+                .mgmt_class = MAD_CLASS_SMP, .method = MAD_GET, .cookie = flight->cookie, .route = t->route,
+                .destination = t->destination, .key = m_keys_get(p->config.m_keys, t->port_guid),
                 .attribute = attribute, .modifier = modifier,
         };
         return flight;
@@ -124,7 +121,7 @@ static struct flight *pma_request(struct violation_poll *p, const struct poll_ta
 
         flight->is_extended = agent->is_extended;
         *ret = (struct mad_request) {
-                .mgmt_class = MAD_CLASS_PMA, .method = MAD_GET, .cookie = flight->cookie, .retries = p->retries,
+                .mgmt_class = MAD_CLASS_PMA, .method = MAD_GET, .cookie = flight->cookie,
                 .route.lid = agent->redirect_lid.v ? agent->redirect_lid : t->lid, .destination = t->destination,
                 .attribute = is_info              ? PMA_ATTR_CLASS_PORT_INFO
                              : agent->is_extended ? PMA_ATTR_PORT_COUNTERS_EXTENDED
@@ -241,34 +238,25 @@ static bool request_todo_read(struct violation_poll *p, struct poll_target *t, e
         return true;
 }
 
-static enum pma_counter counter_of(enum violation_source source)
+static enum poll_block block_of(enum violation_source source)
 {
-        return source == VIOLATION_XMIT_CONSTRAINT ? PMA_XMIT_CONSTRAINT_ERRORS : PMA_RCV_CONSTRAINT_ERRORS;
-}
-
-/* The source of a value of this block. */
-static enum violation_source source_of(enum poll_block block, unsigned counter)
-{
-        if (block == BLOCK_PORT_INFO)
-                return VIOLATION_P_KEY_VIOLATIONS;
-        return counter == PMA_XMIT_CONSTRAINT_ERRORS ? VIOLATION_XMIT_CONSTRAINT : VIOLATION_RCV_CONSTRAINT;
+        return source == VIOLATION_P_KEY_VIOLATIONS ? BLOCK_PORT_INFO : BLOCK_COUNTERS;
 }
 
 /* Without retries: if only the answer was lost, the second request would clear what was counted in between. */
 static bool request_todo_clear(struct violation_poll *p, struct poll_target *t, enum violation_source source,
                                struct mad_request *ret)
 {
-        enum pma_counter counter = counter_of(source);
         struct flight *flight;
 
-        t->is_clearing[counter] = p->t.agents[t->agent].state == AGENT_KNOWN && poll_target_has(t, BLOCK_COUNTERS);
-        if (!t->is_clearing[counter])
+        t->is_clearing[source] = p->t.agents[t->agent].state == AGENT_KNOWN && poll_target_has(t, BLOCK_COUNTERS);
+        if (!t->is_clearing[source])
                 return false;
         flight = pma_request(p, t, FLIGHT_CLEAR, ret);
-        flight->counter = counter;
+        flight->source = source;
         ret->method = MAD_SET;
-        ret->retries = 0;
-        pma_clear_encode(t->port.number, flight->is_extended, counter, ret->data);
+        pma_clear_encode(t->port.number, flight->is_extended,
+                         source == VIOLATION_XMIT_CONSTRAINT ? PMA_XMIT_CONSTRAINT_ERRORS : PMA_RCV_CONSTRAINT_ERRORS, ret->data);
         return true;
 }
 
@@ -280,18 +268,18 @@ static bool request_todo_check(struct violation_poll *p, struct poll_target *t, 
 
         if (t->is_endport) {
                 flight = smp_request(p, t, FLIGHT_IDENTITY, SMP_ATTR_NODE_INFO, 0, ret);
-                flight->block = source == VIOLATION_P_KEY_VIOLATIONS ? BLOCK_PORT_INFO : BLOCK_COUNTERS;
         } else {
                 flight = smp_request(p, t, FLIGHT_FORWARDING, SMP_ATTR_LINEAR_FORWARDING_TABLE,
                                      t->host_lid.v / LINEAR_FORWARDING_BLOCK, ret);
                 flight->lid = t->host_lid;
         }
-        ret->retries = CHECK_RETRIES;
+        flight->source = source;
+        ret->retries = RETRIES;
         return true;
 }
 
 /* Requests beside those of the round. */
-static bool request_queued(struct violation_poll *p, uint8_t retries, struct mad_request *ret)
+static bool request_queued(struct violation_poll *p, struct mad_request *ret)
 {
         static bool (*const requests[N_TODOS])(struct violation_poll *, struct poll_target *, enum violation_source,
                                                struct mad_request *) = {
@@ -299,7 +287,6 @@ static bool request_queued(struct violation_poll *p, uint8_t retries, struct mad
         };
         struct violation_sample s;
 
-        p->retries = retries;
         if (p->n_flights == MAX_FLIGHTS)
                 return false;
         for (enum todo k = 0; k < N_TODOS; k++)
@@ -325,7 +312,7 @@ static bool poll_next(void *state, usec_t now, struct mad_request *ret)
         struct violation_poll *p = state;
         uint32_t i;
 
-        if (request_queued(p, 0, ret))
+        if (request_queued(p, ret))
                 return true;
         while (p->n_flights < MAX_FLIGHTS && poll_schedule_next(&p->schedule, now, &i))
                 if (request_in_turn(p, &p->t.items[i], ret))
@@ -359,25 +346,34 @@ static void agent_answered(struct violation_poll *p, struct poll_agent *agent)
                                 p->t.targets[i].blocks[b].answer = BLOCK_ANSWERED;
 }
 
-static bool is_answer(enum mad_outcome o)
+/* Returns whether the agent answered, perhaps with a refusal. */
+static bool take_agent_outcome(struct violation_poll *p, struct poll_agent *agent, enum mad_outcome o)
 {
-        return o == MAD_ANSWERED || o == MAD_REFUSED;
-}
+        bool is_answer = o == MAD_ANSWERED || o == MAD_REFUSED;
 
-/* Applies an outcome to the port and its agent. True: there is an answer, perhaps a refusal. */
-static bool take_outcome(struct violation_poll *p, struct poll_target *t, enum poll_block block, enum mad_outcome o)
-{
-        struct poll_agent *agent = &p->t.agents[t->agent];
-
-        t->blocks[block].progress = BLOCK_IDLE;
-        if (is_answer(o))
+        if (is_answer)
                 agent_answered(p, agent);
         if (o == MAD_TIMED_OUT)
                 agent->is_silent = true;
-        if (o != MAD_UNSENT) /* which means nothing for the port */
-                t->blocks[block].answer = is_answer(o) ? BLOCK_ANSWERED : BLOCK_SILENT;
-        return is_answer(o);
+        return is_answer;
 }
+
+/* The same for a block. What was not sent means nothing for the port. */
+static bool take_outcome(struct violation_poll *p, struct poll_target *t, enum poll_block block, enum mad_outcome o)
+{
+        bool is_answer = take_agent_outcome(p, &p->t.agents[t->agent], o);
+
+        t->blocks[block].progress = BLOCK_IDLE;
+        if (o != MAD_UNSENT)
+                t->blocks[block].answer = is_answer ? BLOCK_ANSWERED : BLOCK_SILENT;
+        return is_answer;
+}
+
+static const enum violation_source sources[N_BLOCKS][PMA_N_COUNTERS] = {
+        [BLOCK_PORT_INFO] = { VIOLATION_P_KEY_VIOLATIONS },
+        [BLOCK_COUNTERS] = { [PMA_RCV_CONSTRAINT_ERRORS] = VIOLATION_RCV_CONSTRAINT,
+                             [PMA_XMIT_CONSTRAINT_ERRORS] = VIOLATION_XMIT_CONSTRAINT },
+};
 
 static void push_block(struct violation_poll *p, struct poll_target *t, enum poll_block block, bool is_doubted)
 {
@@ -386,7 +382,7 @@ static void push_block(struct violation_poll *p, struct poll_target *t, enum pol
         b->is_unconfirmed = false;
         for (unsigned c = 0; c < (block == BLOCK_COUNTERS ? PMA_N_COUNTERS : 1); c++)
                 (void) queue_push(&p->samples, &(struct violation_sample) {
-                        .port = t->port, .source = source_of(block, c), .is_doubted = is_doubted,
+                        .port = t->port, .source = sources[block][c], .is_doubted = is_doubted,
                         .bits = b->bits, .value = b->values[c],
                 });
 }
@@ -394,7 +390,7 @@ static void push_block(struct violation_poll *p, struct poll_target *t, enum pol
 /* Queues a check of the host, because a counter moved. Its new value is in the target, and becomes a sample after the check. */
 static void queue_check(struct violation_poll *p, struct poll_target *t, enum poll_block block)
 {
-        const struct violation_sample s = { .port = t->port, .source = source_of(block, 0) };
+        const struct violation_sample s = { .port = t->port, .source = sources[block][0] };
 
         t->blocks[block].is_unconfirmed = true;
         if (queue_push(&p->todo[TODO_CHECK], &s))
@@ -434,19 +430,22 @@ static void handle_forwarding(struct violation_poll *p, struct poll_target *t, c
 static void handle_identity(struct violation_poll *p, struct poll_target *t, const struct flight *flight,
                           const struct mad_result *result)
 {
+        enum poll_block block = block_of(flight->source);
         struct node_info info = {};
 
-        t->blocks[flight->block].progress = BLOCK_IDLE;
+        t->blocks[block].progress = BLOCK_IDLE;
         if (result->outcome == MAD_ANSWERED)
                 node_info_decode(result->data, &info);
         if (result->outcome == MAD_REFUSED || (result->outcome == MAD_ANSWERED && info.port_guid.v == t->port_guid.v))
-                push_block(p, t, flight->block, false);
+                push_block(p, t, block, false);
 }
 
-static void handle_port_info(struct violation_poll *p, struct poll_target *t, const struct mad_result *result)
+static void handle_port_info(struct violation_poll *p, struct poll_target *t, const struct flight *flight,
+                             const struct mad_result *result)
 {
         struct port_info info;
 
+        (void) flight;
         if (!take_outcome(p, t, BLOCK_PORT_INFO, result->outcome))
                 return;
         if (result->outcome == MAD_REFUSED) {
@@ -491,11 +490,9 @@ static void handle_counters(struct violation_poll *p, struct poll_target *t, con
 static void handle_clear(struct violation_poll *p, struct poll_target *t, const struct flight *flight,
                          const struct mad_result *result)
 {
-        const struct violation_sample s = {
-                .port = t->port, .source = source_of(BLOCK_COUNTERS, flight->counter), .is_cleared = true,
-        };
+        const struct violation_sample s = { .port = t->port, .source = flight->source, .is_cleared = true };
 
-        t->is_clearing[flight->counter] = false;
+        t->is_clearing[flight->source] = false;
         if (result->outcome == MAD_ANSWERED)
                 (void) queue_push(&p->samples, &s);
 }
@@ -537,17 +534,15 @@ static void set_class_port_info(struct violation_poll *p, struct poll_agent *age
 static void handle_class_port_info(struct violation_poll *p, struct poll_agent *agent, const struct mad_result *result)
 {
         struct pma_class_port_info info = {}; /* refused: what every PMA has, PortCounters */
+        bool is_answer;
 
         agent->state = AGENT_UNKNOWN;
-        if (is_answer(result->outcome)) {
-                agent_answered(p, agent);
-                if (result->outcome == MAD_ANSWERED)
-                        pma_class_port_info_decode(result->data, &info);
+        is_answer = take_agent_outcome(p, agent, result->outcome);
+        if (result->outcome == MAD_ANSWERED)
+                pma_class_port_info_decode(result->data, &info);
+        if (is_answer)
                 set_class_port_info(p, agent, &info);
-        } else if (result->outcome == MAD_TIMED_OUT) {
-                agent->is_silent = true;
-        }
-        end_waiting(p, agent, is_answer(result->outcome));
+        end_waiting(p, agent, is_answer);
 }
 
 /* Ports that waited until the agent had answered another one have their turn. If it did not answer, they count as silent. */
@@ -559,24 +554,21 @@ static void end_waiting_for_counters(struct violation_poll *p, const struct poll
 
 static void handle_result(struct violation_poll *p, const struct flight *flight, const struct mad_result *result)
 {
+        static void (*const handlers[])(struct violation_poll *, struct poll_target *, const struct flight *,
+                                        const struct mad_result *) = {
+                [FLIGHT_PORT_INFO] = handle_port_info, [FLIGHT_COUNTERS] = handle_counters, [FLIGHT_CLEAR] = handle_clear,
+                [FLIGHT_FORWARDING] = handle_forwarding, [FLIGHT_IDENTITY] = handle_identity,
+        };
         struct poll_agent *agent = poll_targets_find_agent(&p->t, flight->port);
         struct poll_target *t = poll_targets_find(&p->t, flight->port);
 
-        if (flight->kind == FLIGHT_CLASS_PORT_INFO && agent)
-                handle_class_port_info(p, agent, result);
-        if (!t)
-                return;
-        if (flight->kind == FLIGHT_PORT_INFO)
-                handle_port_info(p, t, result);
-        else if (flight->kind == FLIGHT_COUNTERS)
-                handle_counters(p, t, flight, result);
-        else if (flight->kind == FLIGHT_CLEAR)
-                handle_clear(p, t, flight, result);
-        else if (flight->kind == FLIGHT_FORWARDING)
-                handle_forwarding(p, t, flight, result);
-        else if (flight->kind == FLIGHT_IDENTITY)
-                handle_identity(p, t, flight, result);
-        end_waiting_for_counters(p, &p->t.agents[t->agent]);
+        if (flight->kind == FLIGHT_CLASS_PORT_INFO) {
+                if (agent)
+                        handle_class_port_info(p, agent, result);
+        } else if (t) {
+                handlers[flight->kind](p, t, flight, result);
+                end_waiting_for_counters(p, &p->t.agents[t->agent]);
+        }
 }
 
 static void poll_result(void *state, usec_t now, const struct mad_result *result)
@@ -624,12 +616,9 @@ struct mad_background_task violation_poll_task(struct violation_poll *p)
 
 /* --- once ------------------------------------------------------------------------------------------------------------ */
 
-static bool once_next(void *state, usec_t now, struct mad_request *ret)
+static bool next_of_once(struct violation_poll *p, struct mad_request *ret)
 {
-        struct violation_poll *p = state;
-
-        (void) now;
-        if (request_queued(p, ONCE_RETRIES, ret))
+        if (request_queued(p, ret))
                 return true;
         while (p->n_flights < MAX_FLIGHTS && p->once_position < p->t.n_items) {
                 const struct poll_item *item = &p->t.items[p->once_position++];
@@ -638,6 +627,16 @@ static bool once_next(void *state, usec_t now, struct mad_request *ret)
                         return true;
         }
         return false;
+}
+
+static bool once_next(void *state, usec_t now, struct mad_request *ret)
+{
+        (void) now;
+        if (!next_of_once(state, ret))
+                return false;
+        if (ret->method == MAD_GET)
+                ret->retries = RETRIES;
+        return true;
 }
 
 static bool once_done(const void *state)
@@ -752,9 +751,9 @@ void violation_poll_clear(struct violation_poll *p, struct violation_port port, 
         struct poll_target *t = poll_targets_find(&p->t, port);
 
         if (!p->config.clear_saturated || !t ||
-            (source != VIOLATION_RCV_CONSTRAINT && source != VIOLATION_XMIT_CONSTRAINT) || t->is_clearing[counter_of(source)])
+            (source != VIOLATION_RCV_CONSTRAINT && source != VIOLATION_XMIT_CONSTRAINT) || t->is_clearing[source])
                 return;
-        t->is_clearing[counter_of(source)] = queue_push(&p->todo[TODO_CLEAR], &s);
+        t->is_clearing[source] = queue_push(&p->todo[TODO_CLEAR], &s);
 }
 
 int violations_see_sample(struct violations *violations, usec_t now, const struct violation_sample *s)

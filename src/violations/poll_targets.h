@@ -67,7 +67,7 @@ struct poll_target {
         struct guid port_guid;           /* of a switch's ports: of its port 0 */
         uint32_t agent;
         struct poll_block_state blocks[N_BLOCKS];
-        bool is_clearing[PMA_N_COUNTERS];
+        bool is_clearing[VIOLATION_N_COUNTERS];
 };
 
 /* External ports have no PortInfo:P_KeyViolations, and ports without a LID no counters. */
