@@ -22,6 +22,9 @@ libpkeyd_core_la_SOURCES += \
 	src/violations/phrase.h \
 	src/violations/poll.c \
 	src/violations/poll.h \
+	src/violations/poll_answers.c \
+	src/violations/poll_internal.h \
+	src/violations/poll_requests.c \
 	src/violations/poll_schedule.c \
 	src/violations/poll_schedule.h \
 	src/violations/poll_targets.c \

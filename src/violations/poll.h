@@ -7,24 +7,21 @@
  *
  * It reads PortInfo of every managed endport (P_KeyViolations, 16 bits), and PortCounters (8 bits) of endports and of every leaf
  * port, or PortCountersExtended (64 bits) where ClassPortInfo of the PMA reports these counters. ClassPortInfo is read once, and
- * again when the node came back or answers again. The poll sends one MAD for each port and block of counters in an interval: the
- * turns of n of them are an n-th of the interval apart, in an order that jumps from node to node and stays the same from round to
- * round, whichever nodes come and go. Turns that passed while a stage ran make the round longer; they are not made up for in a
- * burst.
+ * again when the node came back or answers again. In an interval the poll sends one MAD for each port and block of counters, in
+ * an order that jumps from node to node (poll_schedule.h, poll_targets.h).
  *
- * A port that refuses an attribute as unknown is not queried for it again until its node comes back. A port that does not answer
- * is queried once in an interval, without retries; SILENT_FLIGHTS of such ports are queried at a time, so that waiting for many
- * of them takes no room from the others. The ports of one PMA are queried one after the other: a switch that stops answering
- * takes the room of one request, and then its ports are silent ones. If ClassPortInfo redirects to another LID, the poll queries
- * that one; if it redirects to another queue pair, the PMA counts as silent.
+ * Requests (poll_requests.c): A port that refuses an attribute as unknown is not queried for it again until its node comes back. A
+ * port that does not answer is queried once in an interval, without retries; SILENT_FLIGHTS of such ports are queried at a time, so
+ * that waiting for many of them takes no room from the others. The ports of one PMA are queried one after the other: a switch that
+ * stops answering takes the room of one request, and then its ports are silent ones. If ClassPortInfo redirects to another LID, the
+ * poll queries that one; if it redirects to another queue pair, the PMA counts as silent.
  *
- * When the counter of a switch port moved, another host than that of the snapshot may be plugged in. So, with check_hosts, before
- * the sample comes out, the poll reads from the switch through which port it forwards to the host's LID: a subnet manager sets
- * that before a link carries data. If it is another port, or the switch does not answer, the sample is marked as doubted; if the
- * switch refuses to answer, the snapshot is trusted.
- *
- * When counters of an endport moved, or are read for the first time, the poll reads its NodeInfo: another port may have its LID
- * by now. Counters of another port are dropped; without an answer the block is read again in its next turn.
+ * Answers (poll_answers.c): When the counter of a switch port moved, another host than that of the snapshot may be plugged in. So,
+ * with check_hosts, before the sample comes out, the poll reads from the switch through which port it forwards to the host's LID: a
+ * subnet manager sets that before a link carries data. If it is another port, or the switch does not answer, the sample is marked
+ * as doubted; if the switch refuses to answer, the snapshot is trusted. When counters of an endport moved, or are read for the
+ * first time, the poll reads its NodeInfo: another port may have its LID by now. Counters of another port are dropped; without an
+ * answer the block is read again in its next turn.
  *
  * The only thing that the poll writes is a single counter of PortCounters or PortCountersExtended, which CounterSelect can
  * choose, to clear it. It never clears P_KeyViolations: a Set(PortInfo) cannot write only that, but would write the LID, the

@@ -101,3 +101,14 @@ int poll_targets_make(const struct subnet *subnet, const struct poll_targets *ol
         *ret = t;
         return 0;
 }
+
+bool poll_targets_have_pending(const struct poll_targets *t, const struct poll_agent *agent)
+{
+        for (uint32_t i = agent->first; i < agent->end; i++) {
+                const struct poll_block_state *b = &t->targets[i].blocks[BLOCK_COUNTERS];
+
+                if (b->progress == BLOCK_PENDING && b->answer != BLOCK_SILENT)
+                        return true;
+        }
+        return false;
+}

@@ -97,3 +97,5 @@ void poll_targets_done(struct poll_targets *t);
 /* NULL: there is none. */
 struct poll_target *poll_targets_find(const struct poll_targets *t, struct violation_port port);
 struct poll_agent *poll_targets_find_agent(const struct poll_targets *t, struct violation_port port);
+/* A port of this agent that is not known to be silent has not answered the request for its counters yet. */
+bool poll_targets_have_pending(const struct poll_targets *t, const struct poll_agent *agent);
