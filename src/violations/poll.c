@@ -167,18 +167,6 @@ void violation_poll_set_config(struct violation_poll *p, usec_t now, const struc
         poll_schedule_set_interval(&p->schedule, now, interval_of(config));
 }
 
-/* Ports stop waiting for an agent, unless that was queried for ClassPortInfo: with the old snapshot the agent may have been another
- * one, and the port for whose answer they wait may be gone. */
-static void stop_waiting(struct violation_poll *p)
-{
-        for (uint32_t i = 0; i < p->t.n_targets; i++) {
-                struct poll_target *t = &p->t.targets[i];
-
-                if (t->blocks[BLOCK_COUNTERS].progress == BLOCK_WAITING && p->t.agents[t->agent].state != AGENT_QUERIED)
-                        t->blocks[BLOCK_COUNTERS].progress = BLOCK_IDLE;
-        }
-}
-
 int violation_poll_set_subnet(struct violation_poll *p, usec_t now, const struct subnet *subnet)
 {
         const uint32_t n_taken = p->schedule.position;
@@ -194,7 +182,6 @@ int violation_poll_set_subnet(struct violation_poll *p, usec_t now, const struct
         poll_targets_done(&p->t);
         p->t = t;
         poll_schedule_set_items(&p->schedule, now, t.n_items, position);
-        stop_waiting(p);
         return 0;
 }
 

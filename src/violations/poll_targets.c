@@ -47,6 +47,7 @@ static void add_target(struct poll_targets *t, const struct subnet *s, const str
 static void add_agent(struct poll_targets *t, enum node_type type, const struct poll_targets *old)
 {
         struct poll_target *target = &t->targets[t->n_targets - 1];
+        struct poll_block_state *counters = &target->blocks[BLOCK_COUNTERS];
         struct violation_port port = target->port;
         const struct poll_agent *known;
         struct poll_agent *agent;
@@ -63,6 +64,9 @@ static void add_agent(struct poll_targets *t, enum node_type type, const struct 
         }
         target->agent = t->n_agents - 1;
         t->agents[target->agent].end = t->n_targets;
+        /* the agent may be another one now, and the port for whose answer this one waits may be gone */
+        if (counters->progress == BLOCK_WAITING && t->agents[target->agent].state != AGENT_QUERIED)
+                counters->progress = BLOCK_IDLE;
 }
 
 static void add_items(struct poll_targets *t)
