@@ -21,27 +21,27 @@ static uint64_t moved(const struct violation_counter *c, uint64_t value)
         return value;
 }
 
+static bool is_saturated(const struct violation_counter *c)
+{
+        return c->bits <= VIOLATION_COUNTER_SATURATING_BITS && c->value == maximum(c->bits);
+}
+
 struct counter_change violation_counter_see(struct violation_counter *c, usec_t now, unsigned bits, uint64_t value)
 {
-        bool saturated = bits <= VIOLATION_COUNTER_SATURATING_BITS && value >= maximum(bits);
-        struct counter_change change;
+        const struct violation_counter before = *c;
+        bool is_first = before.bits != bits, saturated;
 
-        value = MIN(value, maximum(bits));
-        /* With another width it is another counter. */
-        if (c->bits != bits)
-                *c = (struct violation_counter) { .bits = (uint8_t) bits };
-        change = (struct counter_change) {
-                .count = c->seen ? moved(c, value) : 0,
-                .since = c->seen ? c->when : 0,
+        *c = (struct violation_counter) { MIN(value, maximum(bits)), now, (uint8_t) bits };
+        saturated = is_saturated(c);
+        return (struct counter_change) {
+                .count = is_first ? 0 : moved(&before, c->value),
+                .since = is_first ? 0 : before.when,
                 .saturated = saturated,
-                .newly_saturated = saturated && !c->saturated,
+                .newly_saturated = saturated && (is_first || !is_saturated(&before)),
         };
-        *c = (struct violation_counter) { value, now, (uint8_t) bits, .seen = true, .saturated = saturated };
-        return change;
 }
 
 void violation_counter_cleared(struct violation_counter *c)
 {
         c->value = 0;
-        c->saturated = false;
 }

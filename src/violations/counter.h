@@ -16,9 +16,7 @@
 struct violation_counter {
         uint64_t value;  /* at the last sample */
         usec_t when;     /* of it */
-        uint8_t bits;
-        bool seen;       /* false: there was no sample yet, the next one is a baseline */
-        bool saturated;  /* it was at its maximum */
+        uint8_t bits;    /* 0: there was no sample yet, the next one is a baseline */
 };
 
 struct counter_change {
@@ -28,7 +26,8 @@ struct counter_change {
         bool newly_saturated; /* ... and was not at the last sample */
 };
 
-/* bits is 1 to 64. A value that does not fit counts as the greatest that does. */
+/* bits is 1 to 64; with another width than before it is another counter. A value that does not fit counts as the greatest that
+ * does. */
 struct counter_change violation_counter_see(struct violation_counter *c, usec_t now, unsigned bits, uint64_t value);
 /* pkeyd set it to 0. */
 void violation_counter_cleared(struct violation_counter *c);

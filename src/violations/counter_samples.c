@@ -33,7 +33,7 @@ struct port_samples *counter_samples_find(const struct counter_samples *l, struc
 void counter_samples_doubt(struct port_samples *p)
 {
         for (enum violation_source s = 0; s < VIOLATION_N_COUNTERS; s++)
-                p->doubted[s] = p->counters[s].seen;
+                p->doubted[s] = p->counters[s].bits > 0;
 }
 
 static int grow(struct counter_samples *l)

@@ -174,7 +174,7 @@ void violations_doubt_host(struct violations *v, struct violation_port port, enu
         struct port_samples *p = counter_samples_find(&v->samples, port);
 
         if (p && source < VIOLATION_N_COUNTERS)
-                p->doubted[source] = p->counters[source].seen;
+                p->doubted[source] = p->counters[source].bits > 0;
 }
 
 /* True if nothing is new. A new LID is not worth a new record, but is shown from then on. */

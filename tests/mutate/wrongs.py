@@ -190,11 +190,11 @@ WRONGS = [
     Wrong("reset-forgets-nothing", NOTICES, "        n->in_flight = false;\n        n->expected = 0;\n}", "        n->expected = 0;\n}"),
 
     # violations
-    Wrong("violations-first-look-counts", COUNTER, ".count = c->seen ? moved(c, value) : 0,", ".count = moved(c, value),"),
+    Wrong("violations-first-look-counts", COUNTER, ".count = is_first ? 0 : moved(&before, c->value),", ".count = moved(&before, c->value),"),
     Wrong("violations-small-ones-go-round", COUNTER, "if (c->bits > VIOLATION_COUNTER_SATURATING_BITS && ", "if ("),
-    Wrong("violations-a-reset-counts-nothing", COUNTER, "        return value;\n}\n\nstruct counter_change violation_counter_see",
-          "        return 0;\n}\n\nstruct counter_change violation_counter_see"),
-    Wrong("violations-saturated-every-time", COUNTER, ".newly_saturated = saturated && !c->saturated,",
+    Wrong("violations-a-reset-counts-nothing", COUNTER, "        return value;\n}\n\nstatic bool is_saturated",
+          "        return 0;\n}\n\nstatic bool is_saturated"),
+    Wrong("violations-saturated-every-time", COUNTER, ".newly_saturated = saturated && (is_first || !is_saturated(&before)),",
           ".newly_saturated = saturated,"),
     Wrong("violations-cleared-is-not-known", COUNTER, "        c->value = 0;\n", ""),
     Wrong("violations-select-bits", PMA, "IB_PC_EXT_ERR_RCVCONSTR_F, 1U << 8, 1U << 8", "IB_PC_EXT_ERR_RCVCONSTR_F, 1U << 7, 1U << 8"),
