@@ -75,12 +75,9 @@ int command_violations(struct context *ctx)
 static int sample(struct context *ctx, struct violation_poll *poll, struct violations *violations)
 {
         struct mad_stage stage = violation_poll_once(poll);
-        struct violation_sample s;
         int r = session_run(ctx, &stage, "reading counters");
 
-        while (r >= 0 && violation_poll_next_sample(poll, &s))
-                r = violations_see_sample(violations, clock_now(), &s);
-        return r < 0 ? r : 0;
+        return r < 0 ? r : violations_take_samples(violations, clock_now(), poll);
 }
 
 static void wait_between(const struct context *ctx, usec_t interval)

@@ -142,7 +142,7 @@ void monitor_turn(struct monitor *m)
 {
         usec_t now = clock_now();
 
-        violations_take_samples(m->violations, now, m->poll);
+        (void) violations_take_samples(m->violations, now, m->poll);
         take_notices(m, now);
         log_subscription(m);
         log_poll(m);

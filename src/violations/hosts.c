@@ -5,8 +5,6 @@
 #include <errno.h>
 #include <string.h>
 
-const struct violation_host violation_unknown_host = {};
-
 struct shared_host *shared_host_new(const struct violation_host *host)
 {
         struct violation_host copy = *host;

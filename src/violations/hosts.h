@@ -11,9 +11,6 @@ struct shared_host {
         char strings[];
 };
 
-/* A host that is not known. */
-extern const struct violation_host violation_unknown_host;
-
 /* A copy. Returns owned, or NULL: out of memory. */
 struct shared_host *shared_host_new(const struct violation_host *host);
 struct shared_host *shared_host_ref(struct shared_host *h);

@@ -201,22 +201,24 @@ void violation_poll_clear(struct violation_poll *p, struct violation_port port, 
         t->is_clearing[source] = poll_queue_push(&p->todo[TODO_CLEAR], &s);
 }
 
-int violations_see_sample(struct violations *violations, usec_t now, const struct violation_sample *s)
-{
-        if (s->is_doubted)
-                violations_doubt_host(violations, s->port, s->source);
-        return violations_see_counter(violations, now, s->port, s->source, s->bits, s->value);
-}
-
-void violations_take_samples(struct violations *violations, usec_t now, struct violation_poll *poll)
+int violations_take_samples(struct violations *violations, usec_t now, struct violation_poll *poll)
 {
         struct violation_sample s;
+        int error = 0, r;
 
-        while (violation_poll_next_sample(poll, &s))
-                if (s.is_cleared)
+        while (violation_poll_next_sample(poll, &s)) {
+                if (s.is_cleared) {
                         violations_counter_cleared(violations, s.port, s.source);
-                else if (violations_see_sample(violations, now, &s) > 0)
+                        continue;
+                }
+                if (s.is_doubted)
+                        violations_doubt_host(violations, s.port, s.source);
+                r = violations_see_counter(violations, now, s.port, s.source, s.bits, s.value);
+                if (r > 0)
                         violation_poll_clear(poll, s.port, s.source);
+                error = error ?: MIN(r, 0);
+        }
+        return error;
 }
 
 bool violation_poll_is_late(const struct violation_poll *p)

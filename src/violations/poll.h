@@ -72,10 +72,9 @@ struct mad_stage violation_poll_once(struct violation_poll *p);
  * when it was accepted there is a sample with is_cleared. */
 bool violation_poll_next_sample(struct violation_poll *p, struct violation_sample *ret);
 void violation_poll_clear(struct violation_poll *p, struct violation_port port, enum violation_source source);
-/* Gives one sample without is_cleared to the violation table. Returns as violations_see_counter(). */
-int violations_see_sample(struct violations *violations, usec_t now, const struct violation_sample *s);
-/* Gives it all samples that wait; counters at their maximum may be cleared. */
-void violations_take_samples(struct violations *violations, usec_t now, struct violation_poll *poll);
+/* Gives all samples that wait to the violation table; counters at their maximum may be cleared. 0, or the first error of
+ * violations_see_counter(). */
+int violations_take_samples(struct violations *violations, usec_t now, struct violation_poll *poll);
 
 struct violation_poll_counters {
         uint32_t n_ports;      /* polled */

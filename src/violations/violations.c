@@ -81,13 +81,15 @@ static void count(struct violations *v, usec_t now, uint32_t entry, uint64_t n, 
         v->totals[r->source] = add_capped(v->totals[r->source], n);
 }
 
+static const struct violation_host unknown_host;
+
 /* The record that the next sample of this counter belongs to. */
 static struct violation_record key_of(const struct port_samples *p, enum violation_source source)
 {
         return (struct violation_record) {
                 .port = p->port,
                 .source = source,
-                .host = !p->host ? NULL : p->doubted[source] ? &violation_unknown_host : &p->host->host,
+                .host = !p->host ? NULL : p->doubted[source] ? &unknown_host : &p->host->host,
         };
 }
 
