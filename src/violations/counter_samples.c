@@ -12,7 +12,7 @@ void counter_samples_init(struct counter_samples *l)
 void counter_samples_done(struct counter_samples *l)
 {
         for (uint32_t i = 0; i < l->n; i++)
-                shared_host_unref(l->ports[i].host);
+                violation_host_unref(l->ports[i].host);
         free(l->ports);
         free(l->links);
         hash_index_done(&l->index);
@@ -56,7 +56,7 @@ static uint32_t make_room(struct counter_samples *l)
                 i = l->by_age.first;
                 hash_index_remove(&l->index, i);
                 record_list_remove(&l->by_age, l->links, i);
-                l->ports[i].host = shared_host_unref(l->ports[i].host);
+                l->ports[i].host = violation_host_unref(l->ports[i].host);
                 return i;
         }
         if (l->n == l->allocated && grow(l) < 0)

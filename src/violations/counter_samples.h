@@ -18,7 +18,7 @@ struct first_counted {
 struct port_samples {
         struct violation_port port;
         struct violation_counter counters[VIOLATION_N_COUNTERS];
-        struct shared_host *host;           /* referenced; NULL: none was set */
+        const struct violation_host *host;  /* a reference; NULL: none was set */
         bool doubted[VIOLATION_N_COUNTERS]; /* what the next sample finds may be of another host */
         /* Of an endport: when it first counted violations, and when the leaf port of that time first counted violations by it. */
         struct first_counted own[VIOLATION_N_COUNTERS], at_leaf[VIOLATION_N_COUNTERS];

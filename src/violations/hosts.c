@@ -5,7 +5,13 @@
 #include <errno.h>
 #include <string.h>
 
-struct shared_host *shared_host_new(const struct violation_host *host)
+struct shared_host {
+        struct violation_host host; /* first: a pointer to it is one to the whole */
+        uint32_t n_refs;
+        char strings[];
+};
+
+const struct violation_host *violation_host_copy(const struct violation_host *host)
 {
         struct violation_host copy = *host;
         const char **strings[] = { &copy.label, &copy.name, &copy.node, &copy.device, &copy.at_switch, &copy.switch_name };
@@ -28,18 +34,22 @@ struct shared_host *shared_host_new(const struct violation_host *host)
                 }
         h->host = copy;
         h->n_refs = 1;
-        return h;
+        return &h->host;
 }
 
-struct shared_host *shared_host_ref(struct shared_host *h)
+const struct violation_host *violation_host_ref(const struct violation_host *copy)
 {
+        struct shared_host *h = (struct shared_host *) copy;
+
         if (h)
                 h->n_refs++;
-        return h;
+        return copy;
 }
 
-struct shared_host *shared_host_unref(struct shared_host *h)
+const struct violation_host *violation_host_unref(const struct violation_host *copy)
 {
+        struct shared_host *h = (struct shared_host *) copy;
+
         assert(!h || h->n_refs > 0);
         if (h && --h->n_refs == 0)
                 free(h);

@@ -4,6 +4,20 @@
 #include <assert.h>
 #include <errno.h>
 
+static void set_host(const struct violation_host **to, const struct violation_host *host)
+{
+        violation_host_ref(host);
+        violation_host_unref(*to);
+        *to = host;
+}
+
+static void set_hosts(struct violation_record *r, const struct violation_record *key)
+{
+        set_host(&r->host, key->host);
+        set_host(&r->from, key->from);
+        set_host(&r->to, key->to);
+}
+
 void violation_table_init(struct violation_table *t)
 {
         for (size_t i = 0; i < LIFE_N; i++)
@@ -15,7 +29,7 @@ void violation_table_init(struct violation_table *t)
 void violation_table_done(struct violation_table *t)
 {
         for (uint32_t i = 0; i < t->n; i++)
-                violation_entry_set_hosts(&t->entries[i], NULL, NULL, NULL);
+                set_hosts(&t->entries[i].record, &(struct violation_record) {});
         free(t->entries);
         free(t->life_links);
         free(t->report_links);
@@ -54,21 +68,6 @@ static uint64_t hash_of(const struct violation_record *r)
                 return hash_mix(h, r->host ? r->host->guid.v : 0);
         h = hash_mix(h, (uint64_t) n->key << 32 | (uint32_t) n->lid1.v << 16 | n->lid2.v);
         return hash_mix(hash_mix(h, n->gid1.id), n->gid2.id);
-}
-
-static const struct violation_host *set_host(struct shared_host **to, struct shared_host *host)
-{
-        shared_host_unref(*to);
-        *to = host;
-        return host ? &host->host : NULL;
-}
-
-void violation_entry_set_hosts(struct violation_entry *e, struct shared_host *host, struct shared_host *from,
-                               struct shared_host *to)
-{
-        e->record.host = set_host(&e->host, host);
-        e->record.from = set_host(&e->from, from);
-        e->record.to = set_host(&e->to, to);
 }
 
 uint32_t violation_table_find(const struct violation_table *t, const struct violation_record *key)
@@ -118,27 +117,38 @@ static uint32_t evict(struct violation_table *t)
 
         for (enum life life = 0; i == VIOLATION_NONE; life++)
                 i = t->lives[life].first;
-        violation_entry_set_hosts(&t->entries[i], NULL, NULL, NULL);
+        set_hosts(&t->entries[i].record, &(struct violation_record) {});
         violation_table_set_report_state(t, i, REPORT_NONE);
         record_list_remove(&t->lives[t->entries[i].life], t->life_links, i);
         hash_index_remove(&t->index, i);
         return i;
 }
 
+/* A place for one more entry. */
+static uint32_t make_room(struct violation_table *t)
+{
+        if (t->n == VIOLATIONS_MAX_RECORDS)
+                return evict(t);
+        if (t->n == t->allocated && grow(t) < 0)
+                return VIOLATION_NONE;
+        return t->n++;
+}
+
 uint32_t violation_table_take(struct violation_table *t, const struct violation_record *key)
 {
         uint32_t i = violation_table_find(t, key);
 
-        if (i != VIOLATION_NONE)
-                return i;
-        if (t->n == VIOLATIONS_MAX_RECORDS)
-                i = evict(t);
-        else if (t->n == t->allocated && grow(t) < 0)
-                return VIOLATION_NONE;
-        else
-                i = t->n++;
-        t->entries[i] = (struct violation_entry) { .record = *key, .life = LIFE_IDLE, .report_state = REPORT_NONE };
-        hash_index_add(&t->index, i, hash_of(key));
-        record_list_append(&t->lives[LIFE_IDLE], t->life_links, i);
+        if (i == VIOLATION_NONE) {
+                i = make_room(t);
+                if (i == VIOLATION_NONE)
+                        return i;
+                t->entries[i] = (struct violation_entry) {
+                        .record = { .port = key->port, .source = key->source, .notice = key->notice },
+                        .life = LIFE_IDLE, .report_state = REPORT_NONE,
+                };
+                hash_index_add(&t->index, i, hash_of(key));
+                record_list_append(&t->lives[LIFE_IDLE], t->life_links, i);
+        }
+        set_hosts(&t->entries[i].record, key);
         return i;
 }

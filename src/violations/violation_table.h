@@ -28,8 +28,7 @@ enum report_state {
 };
 
 struct violation_entry {
-        struct violation_record record;
-        struct shared_host *host, *from, *to; /* what the record points into; each may be NULL */
+        struct violation_record record; /* has references to its hosts, each of which may be NULL */
         enum life life;
         enum report_state report_state;
         uint64_t in_interval; /* counted in the interval that began then */
@@ -54,13 +53,11 @@ void violation_table_init(struct violation_table *t);
 void violation_table_done(struct violation_table *t);
 /* The record with the port, source and hosts of `key`, and for a notice its key, LIDs and GIDs; VIOLATION_NONE: there is none. */
 uint32_t violation_table_find(const struct violation_table *t, const struct violation_record *key);
-/* Finds this record, or adds it: `key` must have only these fields. VIOLATION_NONE: out of memory. */
+/* Finds this record, or adds it: `key` must have only these fields. Its hosts become those of `key`, which are copies or NULL.
+ * VIOLATION_NONE: out of memory. */
 uint32_t violation_table_take(struct violation_table *t, const struct violation_record *key);
 void violation_table_set_life(struct violation_table *t, uint32_t entry, enum life life);
 void violation_table_set_report_state(struct violation_table *t, uint32_t entry, enum report_state state);
-/* The entry takes these references and drops those that it had; each may be NULL. */
-void violation_entry_set_hosts(struct violation_entry *e, struct shared_host *host, struct shared_host *from,
-                               struct shared_host *to);
 /* qsort's order of records. */
 int violation_compare_records(const void *a, const void *b);
 

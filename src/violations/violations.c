@@ -17,6 +17,7 @@ struct violations {
         struct counter_samples samples;
         struct report_scheduler scheduler;
         uint64_t totals[VIOLATION_N_SOURCES];
+        const struct violation_host *unknown; /* a reference; the host of what may be of another one than the known one */
 };
 
 void violations_set_config(struct violations *v, const struct violations_config *config)
@@ -31,6 +32,11 @@ struct violations *violations_new(const struct violations_config *config)
 
         if (!v)
                 return NULL;
+        v->unknown = violation_host_copy(&(struct violation_host) {});
+        if (!v->unknown) {
+                free(v);
+                return NULL;
+        }
         violation_table_init(&v->table);
         counter_samples_init(&v->samples);
         v->scheduler = (struct report_scheduler) { .table = &v->table, .ends = USEC_INFINITY };
@@ -43,6 +49,7 @@ struct violations *violations_free(struct violations *v)
         if (v) {
                 violation_table_done(&v->table);
                 counter_samples_done(&v->samples);
+                violation_host_unref(v->unknown);
                 free(v);
         }
         return NULL;
@@ -81,15 +88,13 @@ static void count(struct violations *v, usec_t now, uint32_t entry, uint64_t n, 
         v->totals[r->source] = add_capped(v->totals[r->source], n);
 }
 
-static const struct violation_host unknown_host;
-
 /* The record that the next sample of this counter belongs to. */
-static struct violation_record key_of(const struct port_samples *p, enum violation_source source)
+static struct violation_record key_of(const struct violations *v, const struct port_samples *p, enum violation_source source)
 {
         return (struct violation_record) {
                 .port = p->port,
                 .source = source,
-                .host = !p->host ? NULL : p->doubted[source] ? &unknown_host : &p->host->host,
+                .host = p->host && p->doubted[source] ? v->unknown : p->host,
         };
 }
 
@@ -97,7 +102,7 @@ static struct violation_record key_of(const struct port_samples *p, enum violati
 static int update_record(struct violations *v, usec_t now, const struct port_samples *p, enum violation_source source,
                        unsigned bits, const struct counter_change *change)
 {
-        const struct violation_record key = key_of(p, source);
+        const struct violation_record key = key_of(v, p, source);
         bool is_news = change->count > 0 || change->newly_saturated;
         uint32_t entry = is_news ? violation_table_take(&v->table, &key) : violation_table_find(&v->table, &key);
         struct violation_entry *e;
@@ -105,8 +110,6 @@ static int update_record(struct violations *v, usec_t now, const struct port_sam
         if (entry == VIOLATION_NONE)
                 return is_news ? -ENOMEM : 0;
         e = &v->table.entries[entry];
-        if (is_news && !p->doubted[source])
-                violation_entry_set_hosts(e, shared_host_ref(p->host), NULL, NULL);
         if (change->count > 0)
                 count(v, now, entry, change->count, change->since);
         e->record.saturated = change->saturated;
@@ -149,7 +152,7 @@ void violations_counter_cleared(struct violations *v, struct violation_port port
         if (!p || source >= VIOLATION_N_COUNTERS)
                 return;
         violation_counter_cleared(&p->counters[source]);
-        key = key_of(p, source);
+        key = key_of(v, p, source);
         entry = violation_table_find(&v->table, &key);
         if (entry != VIOLATION_NONE)
                 v->table.entries[entry].record.saturated = false;
@@ -161,7 +164,7 @@ void violations_counter_cleared(struct violations *v, struct violation_port port
 static void end_stay(struct violations *v, struct port_samples *p)
 {
         for (enum violation_source s = 0; s < VIOLATION_N_COUNTERS; s++) {
-                const struct violation_record key = { .port = p->port, .source = s, .host = &p->host->host };
+                const struct violation_record key = { .port = p->port, .source = s, .host = p->host };
                 uint32_t entry = violation_table_find(&v->table, &key);
 
                 if (entry == VIOLATION_NONE)
@@ -195,36 +198,36 @@ static bool has_moved(const struct violation_host *from, const struct violation_
 int violations_set_host(struct violations *v, struct violation_port port, const struct violation_host *host)
 {
         struct port_samples *p = counter_samples_find(&v->samples, port) ?: counter_samples_take(&v->samples, port);
-        struct shared_host *h;
+        const struct violation_host *copy;
 
         if (!p)
                 return -ENOMEM;
-        if (p->host && is_same(&p->host->host, host))
+        if (p->host && is_same(p->host, host))
                 return 0;
-        h = shared_host_new(host);
-        if (p->host && has_moved(&p->host->host, host))
+        copy = violation_host_copy(host);
+        if (p->host && has_moved(p->host, host))
                 end_stay(v, p);
-        if (p->host && p->host->host.guid.v != host->guid.v)
+        if (p->host && p->host->guid.v != host->guid.v)
                 counter_samples_doubt(p);
-        shared_host_unref(p->host);
-        p->host = h;
-        return h ? 0 : -ENOMEM;
+        violation_host_unref(p->host);
+        p->host = copy;
+        return copy ? 0 : -ENOMEM;
 }
 
 /* A node that did not answer everything keeps the name that it had. */
 static bool is_known_better(const struct port_samples *known, const struct subnet *s, uint32_t endport)
 {
         return known && known->host && subnet_port_is_incomplete(s, &s->ports[endport]) &&
-               known->host->host.guid.v == s->ports[endport].guid.v;
+               known->host->guid.v == s->ports[endport].guid.v;
 }
 
 static void keep_switch(const struct port_samples *known, struct violation_host *host)
 {
-        if (!known || !known->host || known->host->host.guid.v != host->guid.v)
+        if (!known || !known->host || known->host->guid.v != host->guid.v)
                 return;
-        host->at_switch = known->host->host.at_switch;
-        host->switch_name = known->host->host.switch_name;
-        host->switch_port = known->host->host.switch_port;
+        host->at_switch = known->host->at_switch;
+        host->switch_name = known->host->switch_name;
+        host->switch_port = known->host->switch_port;
 }
 
 static int set_host_of_snapshot(struct violations *v, struct arena *a, const struct subnet *s, uint32_t port, uint32_t endport)
@@ -246,7 +249,7 @@ static int set_host_of_snapshot(struct violations *v, struct arena *a, const str
 
 static bool is_own_port(const struct port_samples *p)
 {
-        return p->host && violation_port_equal(p->port, violation_host_port(&p->host->host));
+        return p->host && violation_port_equal(p->port, violation_host_port(p->host));
 }
 
 /* Ports without a host in this snapshot. What an adapter counted is its own, wherever it was. */
@@ -284,9 +287,9 @@ int violations_set_subnet(struct violations *v, const struct subnet *subnet)
 int violations_see_notice(struct violations *v, usec_t now, struct violation_port port, const struct notice *notice,
                           const struct violation_ends *ends)
 {
-        _cleanup_host_ struct shared_host *from = shared_host_new(&ends->from), *to = shared_host_new(&ends->to);
+        _cleanup_host_ const struct violation_host *from = violation_host_copy(&ends->from), *to = violation_host_copy(&ends->to);
         const struct port_samples *p = counter_samples_find(&v->samples, port);
-        struct violation_record key = { .port = port, .host = p && p->host ? &p->host->host : NULL, .notice = *notice };
+        struct violation_record key = { .port = port, .host = p ? p->host : NULL, .from = from, .to = to, .notice = *notice };
         struct violation_entry *e;
         uint32_t entry;
 
@@ -295,15 +298,12 @@ int violations_see_notice(struct violations *v, usec_t now, struct violation_por
         if (!from || !to)
                 return -ENOMEM;
         key.source = (enum violation_source) (VIOLATION_NOTICE_257 + notice->trap - NOTICE_P_KEY);
-        key.from = &from->host;
-        key.to = &to->host;
         entry = violation_table_take(&v->table, &key);
         if (entry == VIOLATION_NONE)
                 return -ENOMEM;
         e = &v->table.entries[entry];
         e->record.notice = *notice;
         e->record.from_conflicts = ends->from_conflicts;
-        violation_entry_set_hosts(e, p ? shared_host_ref(p->host) : NULL, shared_host_ref(from), shared_host_ref(to));
         count(v, now, entry, 1, 0);
         report_scheduler_update(&v->scheduler, entry);
         return 0;

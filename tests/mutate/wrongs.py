@@ -1162,7 +1162,7 @@ WRONGS += [
           "if (f->plugged_in == by_gid)"),
     Wrong("ends-several-are-one", "src/violations/ends.c", "by_lid != LID_SEVERAL && by_lid != by_gid)", "by_lid != by_gid)"),
     Wrong("ends-sender-is-no-part-of-a-record", "src/violations/violation_table.c", "violation_compare_hosts(x->from, y->from) ?: ", ""),
-    Wrong("ends-notice-has-no-host", "src/violations/violations.c", ".host = p && p->host ? &p->host->host : NULL, .notice", ".notice"),
+    Wrong("ends-notice-has-no-host", "src/violations/violations.c", ".host = p ? p->host : NULL, .from", ".from"),
     Wrong("opensm-late-file-is-forgotten", ADMISSION, "opensm_phases_reached(p, OPENSM_GRANT, i, seen) == OPENSM_MISSING ||", ""),
     Wrong("opensm-held-first-file-is-new", "src/opensm/phases.c", "                        before = p->in_place;\n", "                        ;\n"),
     Wrong("reconcile-twin-of-a-guid-is-silent", "src/reconcile.c", "        if (!c) {\n                item = findings_add(findings, FINDING_WARNING, FINDING_SUBNET_SILENT", "        if (c || !c) {\n                item = findings_add(findings, FINDING_WARNING, FINDING_SUBNET_SILENT"),
