@@ -7,7 +7,7 @@
 #include "notices/notices.h"
 #include "pkeyd/violation_text.h"
 #include "shell/timer.h"
-#include "violations/lids.h"
+#include "violations/notice_ends.h"
 #include "violations/poll.h"
 
 #define DEFAULT_INTERVAL (60 * USEC_PER_SEC) /* before there is a generation */

@@ -10,7 +10,6 @@ libpkeyd_core_la_SOURCES += \
 	src/violations/counter.h \
 	src/violations/counter_samples.c \
 	src/violations/counter_samples.h \
-	src/violations/ends.c \
 	src/violations/history.c \
 	src/violations/history.h \
 	src/violations/hosts.c \
@@ -18,6 +17,8 @@ libpkeyd_core_la_SOURCES += \
 	src/violations/lids.c \
 	src/violations/lids.h \
 	src/violations/list.h \
+	src/violations/notice_ends.c \
+	src/violations/notice_ends.h \
 	src/violations/phrase.c \
 	src/violations/phrase.h \
 	src/violations/poll.c \

@@ -20,7 +20,7 @@
 #include "plan/plan.h"
 #include "prng.h"
 #include "violations/attribution.h"
-#include "violations/lids.h"
+#include "violations/notice_ends.h"
 #include "violations/poll.h"
 
 #define LEAVES         5

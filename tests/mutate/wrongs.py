@@ -1158,9 +1158,9 @@ WRONGS += [
           "c->last_number = m->generation;"),
     Wrong("control-audited-was-in-force", CONTROL_INTERNAL, " && !c->in_force->audits)\n", ")\n"),
     # who took part in what a notice tells of, as it was when it came
-    Wrong("ends-conflict-of-who-is-plugged-in", "src/violations/ends.c", "if (f->plugged_in == by_gid || f->plugged_in == by_lid)",
+    Wrong("ends-conflict-of-who-is-plugged-in", "src/violations/notice_ends.c", "if (f->plugged_in == by_gid || f->plugged_in == by_lid)",
           "if (f->plugged_in == by_gid)"),
-    Wrong("ends-several-are-one", "src/violations/ends.c", "by_lid != LID_SEVERAL && by_lid != by_gid)", "by_lid != by_gid)"),
+    Wrong("ends-several-are-one", "src/violations/notice_ends.c", "by_lid != LID_SEVERAL && by_lid != by_gid)", "by_lid != by_gid)"),
     Wrong("ends-sender-is-no-part-of-a-record", "src/violations/violation_table.c", "violation_compare_hosts(x->from, y->from) ?: ", ""),
     Wrong("ends-notice-has-no-host", "src/violations/violations.c", ".host = p ? p->host : NULL, .from", ".from"),
     Wrong("opensm-late-file-is-forgotten", ADMISSION, "opensm_phases_reached(p, OPENSM_GRANT, i, seen) == OPENSM_MISSING ||", ""),

@@ -3,7 +3,7 @@
 
 #include "../fabsim/prng.h"
 #include "violations/attribution.h"
-#include "violations/lids.h"
+#include "violations/notice_ends.h"
 #include "violations/phrase.h"
 
 #define SECOND USEC_PER_SEC

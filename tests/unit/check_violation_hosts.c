@@ -14,7 +14,7 @@
 #include "ib/pma.h"
 #include "ib/smp.h"
 #include "violations/attribution.h"
-#include "violations/lids.h"
+#include "violations/notice_ends.h"
 #include "violations/poll.h"
 
 #define HOSTS     20

@@ -1,8 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Finds the two ends of a notice by their LIDs and GIDs. */
+#include "violations/notice_ends.h"
+
 #include <errno.h>
 
-#include "violations/lids.h"
+struct violation_port violation_port_of_notice(const struct subnet *subnet, const struct lid_map *lids, const struct notice *notice)
+{
+        bool at_switch = notice->trap == NOTICE_SWITCH_P_KEY && notice->has_switch_port;
+        struct violation_port port = {};
+        uint32_t i;
+
+        if (!subnet || !lids)
+                return port;
+        i = lid_map_find(lids, at_switch ? notice->switch_lid : notice->issuer);
+        if (i == SUBNET_NONE || i == LID_SEVERAL)
+                return port;
+        port.node_guid = subnet_port_node(subnet, &subnet->ports[i])->guid;
+        port.number = at_switch ? notice->switch_port : subnet->ports[i].number;
+        return port;
+}
+
+/* --- the ends -------------------------------------------------------------------------------------------------------- */
 
 struct finder {
         struct arena *arena;
