@@ -136,59 +136,58 @@ static void report_quiet(struct report_scheduler *s, usec_t now, uint32_t entry,
 
 /* --- summaries -------------------------------------------------------------------------------------------------------- */
 
-/* Adds a record to the summary. Until that is finished, n_ports counts the records, which are in table->sorted. */
-static void add_to_sum(struct report_scheduler *s, struct violation_report *report, const struct violation_record *r, usec_t since)
+/* Adds a record to the summary, of which n others are in table->sorted. */
+static void add_to_sum(struct report_scheduler *s, struct violation_report *report, uint32_t n, const struct violation_record *r,
+                       usec_t since)
 {
         report->count = add_capped(report->count, r->unreported);
         if (since != 0 && (report->since == 0 || since < report->since))
                 report->since = since;
-        s->table->sorted[report->n_ports++] = *r;
+        s->table->sorted[n] = *r;
 }
 
 DEFINE_COMPARE(compare_worst_first, struct violation_record, ORDER(b->unreported, a->unreported) ?: violation_compare_records(a, b))
 
-static void finish_sum(struct report_scheduler *s, struct violation_report *report)
+static void finish_sum(struct report_scheduler *s, struct violation_report *report, uint32_t n)
 {
         struct violation_record *all = s->table->sorted;
-        uint32_t n = report->n_ports;
 
         qsort(all, n, sizeof(*all), compare_worst_first);
         report->n_worst = MIN(n, (uint32_t) VIOLATIONS_WORST);
         memcpy(report->worst, all, report->n_worst * sizeof(*all));
         qsort(all, n, sizeof(*all), violation_compare_records);
-        report->n_ports = 0;
         for (uint32_t i = 0; i < n; i++)
                 report->n_ports += i == 0 || !violation_port_equal(all[i - 1].port, all[i].port);
 }
 
 static void sum_held(struct report_scheduler *s, usec_t now, struct violation_report *ret)
 {
-        uint32_t i;
+        uint32_t i, n = 0;
 
         *ret = (struct violation_report) { .kind = VIOLATION_STORM };
         while ((i = first_of(s, REPORT_HELD)) != VIOLATION_NONE) {
                 const struct violation_entry *e = entry_at(s, i);
 
-                add_to_sum(s, ret, &e->record, e->record.unreported > 0 ? e->since : 0);
+                add_to_sum(s, ret, n++, &e->record, e->record.unreported > 0 ? e->since : 0);
                 ret->n_saturated += e->report_saturated;
                 set_reported(s, now, i, true);
         }
-        finish_sum(s, ret);
+        finish_sum(s, ret, n);
 }
 
 static void sum_quiet(struct report_scheduler *s, struct violation_report *ret)
 {
-        uint32_t i;
+        uint32_t i, n = 0;
 
         *ret = (struct violation_report) { .kind = VIOLATION_ALL_QUIET };
         while ((i = s->table->lives[LIFE_QUIET].first) != VIOLATION_NONE) {
                 struct violation_record *r = &entry_at(s, i)->record;
 
                 r->unreported = r->episode;
-                add_to_sum(s, ret, r, r->episode_began);
+                add_to_sum(s, ret, n++, r, r->episode_began);
                 end_episode(s, i);
         }
-        finish_sum(s, ret);
+        finish_sum(s, ret, n);
 }
 
 /* --- the interval's end ----------------------------------------------------------------------------------------------- */
