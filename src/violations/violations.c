@@ -214,36 +214,24 @@ int violations_set_host(struct violations *v, struct violation_port port, const 
         return copy ? 0 : -ENOMEM;
 }
 
-/* A node that did not answer everything keeps the name that it had. */
-static bool is_known_better(const struct port_samples *known, const struct subnet *s, uint32_t endport)
-{
-        return known && known->host && subnet_port_is_incomplete(s, &s->ports[endport]) &&
-               known->host->guid.v == s->ports[endport].guid.v;
-}
-
-static void keep_switch(const struct port_samples *known, struct violation_host *host)
-{
-        if (!known || !known->host || known->host->guid.v != host->guid.v)
-                return;
-        host->at_switch = known->host->at_switch;
-        host->switch_name = known->host->switch_name;
-        host->switch_port = known->host->switch_port;
-}
-
 static int set_host_of_snapshot(struct violations *v, struct arena *a, const struct subnet *s, uint32_t port, uint32_t endport)
 {
         const struct violation_port at = { subnet_port_node(s, &s->ports[port])->guid, s->ports[port].number };
-        const struct port_samples *known = counter_samples_find(&v->samples, at);
+        const struct port_samples *p = counter_samples_find(&v->samples, at);
+        bool is_known = p && p->host && p->host->guid.v == s->ports[endport].guid.v;
         struct violation_host host;
         int r;
 
-        if (is_known_better(known, s, endport))
-                return 0;
+        if (is_known && subnet_port_is_incomplete(s, &s->ports[endport]))
+                return 0; /* a node that did not answer everything keeps the name that it had */
         r = violation_host_open(a, s, endport, &host);
         if (r < 0)
                 return r;
-        if (!host.at_switch) /* the switch did not answer, which means nothing for the host */
-                keep_switch(known, &host);
+        if (is_known && !host.at_switch) { /* the switch did not answer, which means nothing for the host */
+                host.at_switch = p->host->at_switch;
+                host.switch_name = p->host->switch_name;
+                host.switch_port = p->host->switch_port;
+        }
         return violations_set_host(v, at, &host);
 }
 

@@ -239,7 +239,7 @@ WRONGS = [
     Wrong("violations-the-first-of-a-record", "src/violations/attribution.c", "usec_t latest = r->host_first ?: r->first,", "usec_t latest = r->first,"),
     Wrong("violations-again-is-still", "src/violations/attribution.c", "        if (change->when > began->again)", "        if (change->when > began->latest)"),
     Wrong("violations-an-adapter-away-is-nobody", "src/violations/violations.c", "                if (is_own_port(p))\n                        continue;\n", "                (void) is_own_port;\n"),
-    Wrong("violations-a-silent-switch-is-a-move", "src/violations/violations.c", "        if (!host.at_switch)", "        if (false && !host.at_switch)"),
+    Wrong("violations-a-silent-switch-is-a-move", "src/violations/violations.c", "        if (is_known && !host.at_switch)", "        if (false && !host.at_switch)"),
     Wrong("violations-a-move-is-no-news", "src/violations/violations.c", "from->guid.v != to->guid.v || strcmp(from->at_switch", "from->guid.v != to->guid.v && strcmp(from->at_switch"),
     Wrong("violations-an-empty-port-is-an-adapter", "src/violations/attribution.c", "        f->is_switch_port = s && subnet_node", "        f->is_switch_port = s && subnet_find_port_of(s, port->node_guid, port->number) != SUBNET_NONE && subnet_node"),
     Wrong("violations-the-silent-is-nobody", "src/violations/attribution.c", "        else if (f->is_switch_port && subnet_port_is_silent(", "        else if (false && subnet_port_is_silent("),
