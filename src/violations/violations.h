@@ -24,7 +24,7 @@
  *
  * A record belongs to the host that was behind the port when the counter was read, and keeps the name that it had then. When the
  * host moves, its episode ends, and the first sample after that counts for no host. A notice belongs to the hosts that had its
- * LIDs when it came.
+ * LIDs when it came (notice_ends.h).
  *
  * Invariants: the first sample of a counter is a baseline and no violation; a counter that went down was reset (its new value
  * counts); one of 8 or 16 bits at its maximum is saturated: that is reported once, and it counts no more until it is cleared
