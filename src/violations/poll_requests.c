@@ -140,7 +140,7 @@ bool poll_request_in_turn(struct violation_poll *p, const struct poll_item *item
 /* --- beside the round ------------------------------------------------------------------------------------------------ */
 
 static bool request_read(struct violation_poll *p, struct poll_target *t, enum violation_source source,
-                              struct mad_request *ret)
+                         struct mad_request *ret)
 {
         struct poll_block_state *b = &t->blocks[BLOCK_COUNTERS];
 
@@ -157,7 +157,7 @@ static bool request_read(struct violation_poll *p, struct poll_target *t, enum v
 
 /* Without retries: if only the answer was lost, the second request would clear what was counted in between. */
 static bool request_clear(struct violation_poll *p, struct poll_target *t, enum violation_source source,
-                               struct mad_request *ret)
+                          struct mad_request *ret)
 {
         struct poll_flight *flight;
 
@@ -174,7 +174,7 @@ static bool request_clear(struct violation_poll *p, struct poll_target *t, enum 
 
 /* The port that is at the LID of an endport, or through which the switch forwards to the host that is plugged into this one. */
 static bool request_check(struct violation_poll *p, struct poll_target *t, enum violation_source source,
-                               struct mad_request *ret)
+                          struct mad_request *ret)
 {
         struct poll_flight *flight;
 
