@@ -259,7 +259,7 @@ bool leasing_has_failed_ports(const struct control *c)
         const struct lease *const *leases = leases_list(c->leases, &n);
 
         for (size_t i = 0; i < n; i++)
-                if (leases[i]->state == LEASE_GRANTING && !leases[i]->is_planned && has_failed(c, leases[i]))
+                if (leases[i]->state == LEASE_GRANTING && leases[i]->progress < LEASE_PLANNED && has_failed(c, leases[i]))
                         return true;
         return false;
 }
@@ -271,7 +271,7 @@ static bool has_to_retry(const struct control *c)
         const struct lease *const *leases = leases_list(c->leases, &n);
 
         for (size_t i = 0; i < n; i++)
-                if (leases[i]->state == LEASE_GRANTING && leases[i]->is_planned && leases[i]->was_tried)
+                if (leases[i]->state == LEASE_GRANTING && leases[i]->progress == LEASE_TRIED)
                         return true;
         return false;
 }

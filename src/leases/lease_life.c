@@ -16,7 +16,7 @@
 void lease_changed(struct leases *l, struct lease *lease)
 {
         lease_unstored(lease);
-        lease->is_planned = lease->was_tried = false;
+        lease->progress = MIN(lease->progress, LEASE_CHANGED);
         l->need_plan = true;
 }
 
@@ -25,8 +25,9 @@ void lease_begin_release(struct leases *l, struct lease *lease, usec_t now, cons
         assert(lease_is_in_force(lease));
         lease->why = arena_strdup(lease->arena, why) ?: "out of memory";
         lease->empty_due = USEC_INFINITY;
-        if (lease->was_in_plan) {
+        if (lease->progress > LEASE_NEW) {
                 lease->state = LEASE_RELEASING;
+                lease->is_late = false;
                 lease->due = now + SWEEP_WAIT;
                 lease_changed(l, lease);
         } else {
@@ -135,7 +136,7 @@ static void time_out(struct leases *l, struct lease *lease, usec_t now, uint64_t
 
 static void reach_due(struct leases *l, struct lease *lease, usec_t now, uint64_t wall, struct log *log)
 {
-        if (lease->state == LEASE_GRANTING && lease->is_planned && !lease->was_tried && !lease->is_late) {
+        if (lease->state == LEASE_GRANTING && lease->progress == LEASE_PLANNED && !lease->is_late) {
                 lease->is_late = true; /* the sweep that writes its tables decides, if it ends soon */
                 lease->due = now + SWEEP_WAIT;
         } else if (lease->state == LEASE_GRANTING) {
@@ -145,7 +146,7 @@ static void reach_due(struct leases *l, struct lease *lease, usec_t now, uint64_
                         lease->base);
                 lease_begin_release(l, lease, now, "its time is over");
         } else {
-                lease->was_tried = true;
+                lease->is_late = true;
                 lease->due = USEC_INFINITY;
         }
 }
@@ -251,7 +252,7 @@ static bool confirm_members(struct lease *lease, const struct observed *o)
 static void see_granting(struct leases *l, struct lease *lease, const struct observed *o, usec_t now, uint64_t wall,
                          struct log *log)
 {
-        lease->was_tried = true;
+        lease->progress = LEASE_TRIED;
         if (confirm_members(lease, o))
                 grant(lease, now, wall, log);
         else if (lease->is_late)
@@ -286,11 +287,11 @@ static int see_released(struct leases *l, struct lease *lease, const struct know
         if (holder) {
                 const char *label = holder_label(lease->arena, o->subnet, holder);
 
-                if (!lease->was_tried)
+                if (lease->progress != LEASE_TRIED && !lease->is_late)
                         log_add(log, LOG_EVENT_LEASE_HELD, NULL, "lease %s is released, but %s may still hold P_Key 0x%04x; pkeyd does "
                                 "not lease it again until that port confirms its removal; if the host is gone for good: pkeyctl forget",
                                 lease->id, label, lease->base);
-                lease->was_tried = true;
+                lease->progress = LEASE_TRIED;
                 lease->due = USEC_INFINITY;
                 return 0;
         }
@@ -309,7 +310,7 @@ static int see_released(struct leases *l, struct lease *lease, const struct know
 static bool may_be_held(const struct leases *l, const struct knowledge *k)
 {
         for (size_t i = 0; i < l->n; i++)
-                if (l->items[i]->state == LEASE_RELEASING && l->items[i]->is_planned &&
+                if (l->items[i]->state == LEASE_RELEASING && l->items[i]->progress >= LEASE_PLANNED &&
                     (!knowledge_is_counted(k) || knowledge_may_hold(k, l->items[i]->base)))
                         return true;
         return false;
@@ -338,7 +339,7 @@ int leases_see(struct leases *l, const struct observed *observed, const struct k
                 struct lease *lease = l->items[i];
                 const struct knowledge_record *holder = holders ? knowledge_get(k, holders[lease->base]) : NULL;
 
-                if (!lease->is_planned)
+                if (lease->progress < LEASE_PLANNED)
                         continue;
                 if (lease->state == LEASE_RELEASING)
                         r = see_released(l, lease, holder, observed, now, wall, log);

@@ -145,7 +145,7 @@ int leases_extend(struct arena *a, const struct leases *l, const struct policy *
 
 static bool is_changed(const struct lease *lease)
 {
-        return !lease->is_planned && lease->state != LEASE_ENDED;
+        return lease->progress < LEASE_PLANNED && lease->state != LEASE_ENDED;
 }
 
 int leases_list_changes(struct arena *a, const struct leases *l, struct lease_change **ret, size_t *ret_n)
@@ -256,7 +256,7 @@ void leases_release_stranded(struct leases *l, usec_t now, struct log *log)
                 log_add(log, LOG_EVENT_LEASE_RELEASED, NULL, "lease %s is released: the policy in force has no place for it; P_Key 0x%04x is "
                         "revoked", lease->id, lease->base);
                 lease_begin_release(l, lease, now, "the policy has no place for it any more");
-                lease->is_planned = true; /* the plan that is being made is without it */
+                lease->progress = LEASE_PLANNED; /* the plan that is being made is without it */
         }
 }
 

@@ -304,7 +304,7 @@ static bool find_outcome(const struct lease *lease, const struct lease_waiter *w
                 return waiter->kind != LEASE_CREATE || !lease->is_unread;
         case LEASE_RELEASING:
                 *ret = releases ? LEASE_IS_RELEASING : LEASE_FAILED;
-                return lease->was_tried;
+                return lease->progress == LEASE_TRIED || lease->is_late;
         case LEASE_ENDED:
                 *ret = releases ? LEASE_RELEASED : LEASE_FAILED;
                 return true;
@@ -456,7 +456,8 @@ int leases_restore(struct leases *l, struct lease *lease)
 
         if (leases_find(l, lease->id) || leases_find_base(l, lease->base))
                 return -EBADMSG;
-        lease->was_in_plan = lease->is_unread = true;
+        lease->progress = LEASE_CHANGED; /* earlier decisions may have had it */
+        lease->is_unread = true;
         r = leases_insert(l, lease);
         if (r == 0)
                 l->need_plan = true;
@@ -497,8 +498,7 @@ void leases_planned(struct leases *l)
 {
         l->need_plan = false;
         for (size_t i = 0; i < l->n; i++) {
-                l->items[i]->is_planned = true;
-                l->items[i]->was_in_plan |= l->items[i]->state != LEASE_ENDED;
+                l->items[i]->progress = MAX(l->items[i]->progress, LEASE_PLANNED);
                 drop_leaving(l->items[i]);
         }
 }

@@ -112,6 +112,19 @@ struct lease_qos {
 /* Returns a clause that says what is wrong; NULL: it can be set. */
 const char *lease_qos_problem(const struct lease_qos *qos);
 
+/* How far a lease is carried out as it is now. leases_create() and _edit() make it new, leases_restore() changed.
+ *
+ *     new ------leases_planned()-----> planned --leases_see()--> tried (a lease that is granting or releasing)
+ *     changed --leases_planned()----------^ |                      |
+ *       ^---- its state or its members change (lease_changed()) ---'
+ */
+enum lease_progress {
+        LEASE_NEW,                  /* no decision has ever had it, so that no port can hold its P_Key by it */
+        LEASE_CHANGED,              /* earlier decisions had it, but not as it is now */
+        LEASE_PLANNED,              /* a decision has it as it is now */
+        LEASE_TRIED,                /* and the sweep that carries it out has ended */
+};
+
 enum lease_request_kind { LEASE_CREATE, LEASE_RENEW, LEASE_RELEASE, LEASE_EDIT };
 
 /* A caller that has no answer yet. */
@@ -147,12 +160,10 @@ struct lease {
 
         usec_t due;                 /* monotonic; of `ends`, of `confirm_by`, or when callers do not wait for the end any more */
         usec_t empty_due;           /* monotonic; when it was without members for long enough; USEC_INFINITY: it does not wait */
-        bool is_planned;            /* a decision was made since the last change of its state */
-        bool was_tried;             /* the sweep that carried that decision out has ended */
+        enum lease_progress progress;
+        bool is_late;               /* its callers have waited long enough, and the sweep that carries it out has not ended */
         bool is_stored, is_storing; /* the store has it as it is here; a transaction with it is being committed */
         usec_t unstored_at;         /* when leases_tick() saw first that it is not stored; 0: it has not yet */
-        bool is_late;               /* its time to be confirmed is over, and the sweep that writes its tables has not ended */
-        bool was_in_plan;           /* a decision gave it to its members at some time, so that they may hold the P_Key */
         bool is_unread;             /* it was restored, and its tables were not compared since */
         bool is_stranded;           /* a candidate of the policy has no place for it */
 };

@@ -631,7 +631,7 @@ static void watch_one(struct sim *s, struct process *p, unsigned id)
         if (is_in_force(lease) && book->state == SIM_LEASE_LEAVING)
                 sim_fail(s, "process %u: lease %s is in force again", p->number, ids[id]);
         check_time(s, p, book, id, lease);
-        book->was_planned |= lease && lease->is_planned;
+        book->was_planned |= lease && lease->progress >= LEASE_PLANNED;
         if (lease && lease->state == LEASE_ACTIVE && book->active_plan == 0)
                 book->active_plan = control_get_status(p->control)->numbers.n_plans;
         if (!is_in_force(lease) && (book->state == SIM_LEASE_ASKED || book->state == SIM_LEASE_GIVEN))
@@ -673,7 +673,7 @@ static struct leased_all list_planned(struct sim *s, const struct process *p, co
 
         for (size_t i = 0; i < n; i++) {
                 const struct leased is = leased_of(s, leases[i]), *before = find_base(&p->leased_now, is.base);
-                bool is_old = p->goal == CONTROL_SERVE && !leases[i]->is_planned;
+                bool is_old = p->goal == CONTROL_SERVE && leases[i]->progress < LEASE_PLANNED;
 
                 if (is_old && before)
                         add(s, &ret, before);
