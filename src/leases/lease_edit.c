@@ -159,7 +159,6 @@ static uint32_t remove_members(struct lease *lease, const struct targets *target
                 if (m->is_leaving || is_target != (kind == LEASE_REMOVE_MEMBERS))
                         continue;
                 m->is_leaving = m->is_changed = true;
-                m->confirmed = m->is_expected = false;
                 n++;
         }
         return n;
@@ -167,9 +166,11 @@ static uint32_t remove_members(struct lease *lease, const struct targets *target
 
 static int add_member(struct lease *lease, const struct subnet *s, const struct target *t, struct lease_member *m)
 {
-        *m = (struct lease_member) { .port = t->guid, .is_unseen = t->port == SUBNET_NONE };
+        *m = (struct lease_member) { .state = LEASE_MEMBER_WAITS };
         if (t->port != SUBNET_NONE)
                 return lease_fill_member(lease, s, t->port, m);
+        m->state = LEASE_MEMBER_UNSEEN;
+        m->port = t->guid;
         m->name = arena_printf(lease->arena, "0x%016" PRIx64, t->guid.v);
         return m->name ? 0 : -ENOMEM;
 }
@@ -183,7 +184,7 @@ static int add_members(struct lease *lease, const struct subnet *s, const struct
         for (size_t i = 0; i < targets->n; i++) {
                 const struct target *t = &targets->items[i];
                 struct lease_member *m = find_member(lease, n_known, t->guid);
-                bool is_admitted = m && !m->left_out;
+                bool is_admitted = m && m->state != LEASE_MEMBER_LEFT_OUT;
 
                 if (is_admitted && m->membership == t->membership && m->index0 == t->index0 && !m->is_leaving)
                         continue;
@@ -193,7 +194,9 @@ static int add_members(struct lease *lease, const struct subnet *s, const struct
                         return -ENOMEM;
                 m->membership = t->membership;
                 m->index0 = t->index0;
-                m->is_leaving = m->confirmed = false;
+                if (m->state == LEASE_MEMBER_CONFIRMED)
+                        m->state = LEASE_MEMBER_WAITS;
+                m->is_leaving = false;
                 m->is_changed = true;
                 (*ret)++;
         }
@@ -210,7 +213,7 @@ static const struct lease_member *find_at_index0(const struct lease *other, cons
                 const struct lease_member *m = &other->members[i];
                 const struct target *t = find_target(targets, m->port);
 
-                if (m->index0 && !m->left_out && !m->is_leaving && t && t->index0)
+                if (m->index0 && m->state != LEASE_MEMBER_LEFT_OUT && !m->is_leaving && t && t->index0)
                         return m;
         }
         return NULL;
@@ -393,16 +396,22 @@ int leases_edit(struct leases *l, const struct lease_view *view, const struct le
 
 /* --- members that appear ------------------------------------------------------------------------------------------------ */
 
-static bool has_appeared(const struct lease_member *m, const struct subnet *s)
+/* Whether it gets the entry when its port appears. */
+static bool is_waiting(const struct lease *lease, const struct lease_member *m)
 {
-        return m->is_unseen && !m->is_leaving && subnet_find_endport(s, m->port) != SUBNET_NONE;
+        return lease->state == LEASE_ACTIVE && lease_member_is_unseen(m) && !m->is_leaving;
+}
+
+static bool has_appeared(const struct lease *lease, const struct lease_member *m, const struct subnet *s)
+{
+        return is_waiting(lease, m) && subnet_find_endport(s, m->port) != SUBNET_NONE;
 }
 
 bool leases_have_appeared(const struct leases *l, const struct subnet *s)
 {
         for (size_t i = 0; i < l->n; i++)
-                for (uint32_t k = 0; l->items[i]->state == LEASE_ACTIVE && k < l->items[i]->n_members; k++)
-                        if (has_appeared(&l->items[i]->members[k], s))
+                for (uint32_t k = 0; k < l->items[i]->n_members; k++)
+                        if (has_appeared(l->items[i], &l->items[i]->members[k], s))
                                 return true;
         return false;
 }
@@ -415,11 +424,10 @@ static int admit(struct leases *l, struct lease *lease, struct lease_member *m, 
 
         if (r < 0)
                 return r;
-        m->is_unseen = m->is_expected = false;
+        m->state = port_list_holds(ports, port) ? LEASE_MEMBER_WAITS : LEASE_MEMBER_LEFT_OUT;
         m->is_changed = true;
-        m->left_out = !port_list_holds(ports, port);
         lease_changed(l, lease);
-        if (m->left_out)
+        if (m->state == LEASE_MEMBER_LEFT_OUT)
                 log_add(log, LOG_EVENT_LEASE_FAILED, NULL, "lease %s: %s is in the fabric now, and gets no P_Key: it is not among the ports of "
                         "pool %s", lease->id, m->name, lease->wish.pool);
         else
@@ -437,18 +445,12 @@ int leases_admit(struct leases *l, const struct lease_view *view, struct log *lo
                 const struct policy_pool *pool = policy_find_pool(view->policy, lease->wish.pool);
                 struct port_list ports;
 
-                for (uint32_t k = 0; r == 0 && pool && lease->state == LEASE_ACTIVE && k < lease->n_members; k++)
-                        if (has_appeared(&lease->members[k], view->subnet))
+                for (uint32_t k = 0; r == 0 && pool && k < lease->n_members; k++)
+                        if (has_appeared(lease, &lease->members[k], view->subnet))
                                 r = (view->selection ? policy_selection_pool(view->selection, pool, &ports) : -ENOMEM) ?:
                                     admit(l, lease, &lease->members[k], view->subnet, &ports, log);
         }
         return r;
-}
-
-/* Whether it can be in a policy before its port appears. */
-static bool is_waiting(const struct lease *lease, const struct lease_member *m)
-{
-        return lease->state == LEASE_ACTIVE && m->is_unseen && !m->is_leaving;
 }
 
 int leases_list_unseen(struct arena *a, const struct leases *l, const struct guid **ret, uint32_t *ret_n)
@@ -477,9 +479,12 @@ static int expect(struct lease *lease, const struct lease_view *view)
 
         for (uint32_t i = 0; r == 0 && i < lease->n_members; i++) {
                 struct lease_member *m = &lease->members[i];
-                uint32_t port = pool && is_waiting(lease, m) ? subnet_find_endport(view->subnet, m->port) : SUBNET_NONE;
+                uint32_t port;
 
-                m->is_expected = port != SUBNET_NONE && port_list_holds(&ports, port);
+                if (!is_waiting(lease, m))
+                        continue;
+                port = pool ? subnet_find_endport(view->subnet, m->port) : SUBNET_NONE;
+                m->state = port != SUBNET_NONE && port_list_holds(&ports, port) ? LEASE_MEMBER_EXPECTED : LEASE_MEMBER_UNSEEN;
         }
         return r;
 }

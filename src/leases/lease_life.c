@@ -39,7 +39,7 @@ void lease_begin_release(struct leases *l, struct lease *lease, usec_t now, cons
 
 static bool is_unconfirmed(const struct lease_member *m)
 {
-        return !m->confirmed && lease_member_is_in_force(m);
+        return m->state == LEASE_MEMBER_WAITS && lease_member_is_in_force(m);
 }
 
 /* Adds the names of some members that are not confirmed. Returns how many such members there are. */
@@ -111,11 +111,12 @@ static bool leave_out(struct leases *l, struct lease *lease)
         bool any = false;
 
         for (uint32_t i = 0; i < lease->n_members; i++)
-                any |= lease->members[i].confirmed;
+                any |= lease->members[i].state == LEASE_MEMBER_CONFIRMED;
         if (!lease->wish.partial || !any)
                 return false;
         for (uint32_t i = 0; i < lease->n_members; i++)
-                lease->members[i].left_out |= !lease->members[i].confirmed;
+                if (lease->members[i].state == LEASE_MEMBER_WAITS)
+                        lease->members[i].state = LEASE_MEMBER_LEFT_OUT;
         lease_changed(l, lease);
         return true;
 }
@@ -242,8 +243,8 @@ static bool confirm_members(struct lease *lease, const struct observed *o)
 
                 if (!lease_member_is_in_force(m))
                         continue;
-                m->confirmed = was_read_back(o, lease, m, &m->index);
-                all &= m->confirmed;
+                m->state = was_read_back(o, lease, m, &m->index) ? LEASE_MEMBER_CONFIRMED : LEASE_MEMBER_WAITS;
+                all &= m->state == LEASE_MEMBER_CONFIRMED;
         }
         return all;
 }
@@ -370,10 +371,10 @@ static bool give_up(struct leases *l, struct lease *lease, const struct subnet *
                 struct lease_member *m = &lease->members[i];
                 uint32_t port = subnet_find_endport(s, m->port);
 
-                if (port == SUBNET_NONE || frozen[port] == FREEZE_NONE || m->left_out)
+                if (port == SUBNET_NONE || frozen[port] == FREEZE_NONE || m->state == LEASE_MEMBER_LEFT_OUT)
                         continue;
-                m->left_out = lease->wish.partial;
-                m->confirmed = m->confirmed && !m->left_out; /* its entry is revoked */
+                if (lease->wish.partial)
+                        m->state = LEASE_MEMBER_LEFT_OUT; /* its entry is revoked */
                 if (n++ == 0)
                         text_add(&why, "%s is frozen: %s", m->name, freeze_reason(frozen[port]));
         }

@@ -44,6 +44,12 @@ struct line {
         bool index0;
 };
 
+static bool has_member(const struct line *line, const struct lease_member *m)
+{
+        return m->state <= LEASE_MEMBER_EXPECTED && !m->is_leaving && m->membership == line->membership &&
+               m->index0 == line->index0;
+}
+
 /* One line that names its members by their port GUIDs, which no name of a host can change. */
 static int fill_rule(struct arena *a, const struct lease *lease, const struct line *line, struct policy_rule *rule)
 {
@@ -59,12 +65,11 @@ static int fill_rule(struct arena *a, const struct lease *lease, const struct li
         for (uint32_t i = 0; i < lease->n_members; i++) {
                 const struct lease_member *m = &lease->members[i];
 
-                if (!(lease_member_is_in_force(m) || m->is_expected) || m->membership != line->membership ||
-                    m->index0 != line->index0)
+                if (!has_member(line, m))
                         continue;
                 selectors[i] = (struct selector) {
                         .kind = SELECTOR_GUID, .specificity = SPECIFICITY_GUID, .guid = m->port, .text = arena_strdup(a, m->name),
-                        .place = { .where = rule->where }, .may_match_nothing = m->is_expected,
+                        .place = { .where = rule->where }, .may_match_nothing = m->state == LEASE_MEMBER_EXPECTED,
                 };
                 if (!selectors[i].text)
                         return -ENOMEM;
@@ -165,7 +170,7 @@ int leases_list_changes(struct arena *a, const struct leases *l, struct lease_ch
                         const struct lease_member *m = &lease->members[k];
                         bool gives = is_in_policy(lease) && lease_member_is_in_force(m);
 
-                        if (m->is_unseen || (lease->is_open && is_in_policy(lease) && !m->is_changed))
+                        if (lease_member_is_unseen(m) || (lease->is_open && is_in_policy(lease) && !m->is_changed))
                                 continue;
                         (*ret)[(*ret_n)++] = (struct lease_change) {
                                 .port = m->port, .base = lease->base, .membership = gives ? m->membership : MEMBERSHIP_NONE,

@@ -79,19 +79,37 @@ struct lease_wish {
         bool partial;               /* members that cannot be confirmed are left out */
 };
 
+/* What a member has of its lease.
+ *
+ *     to           from              by
+ *     waits                          leases_create; leases_edit, if its port is in the fabric
+ *                  confirmed         leases_see, leases_confirm: its table was read; leases_edit: its entry changes
+ *                  unseen, expected  leases_admit: its port has appeared
+ *                  left out          leases_edit: it is added again
+ *     confirmed    waits             leases_see, leases_confirm: its table was read
+ *     unseen                         leases_edit, if no port has its GUID (also from left out)
+ *                  expected          leases_expect; and back
+ *     left out     waits, confirmed  leases_tick, leases_see: not in time; leases_give_up_frozen (all with `partial`)
+ *                  unseen, expected  leases_admit: its port has appeared, and is not one of the pool
+ */
+enum lease_member_state {
+        LEASE_MEMBER_WAITS,         /* the policy gives it the entry, and its table was not read with it */
+        LEASE_MEMBER_CONFIRMED,     /* its table was read back with the entry, at index 0 if it belongs there */
+        LEASE_MEMBER_EXPECTED,      /* it is unseen, and in the policy of the next plan nevertheless */
+        LEASE_MEMBER_UNSEEN,        /* no port had this GUID so far; `node` and `number` are 0 */
+        LEASE_MEMBER_LEFT_OUT,      /* it gets no entry */
+};
+
 struct lease_member {
         struct guid node, port;     /* GUIDs: a member is a port, whatever its name becomes */
         uint8_t number;
         const char *name;           /* label of the port when the lease was made */
-        bool confirmed;             /* its table was read back with the entry, at index 0 if it belongs there */
+        enum lease_member_state state;
         uint16_t index;             /* of the entry; only if it is confirmed */
-        bool left_out;              /* it could not be confirmed in time (partial), or its port is not one of the pool (open) */
         enum membership membership; /* LIMITED or FULL */
 
         /* only of open leases */
         bool index0;                /* its entry belongs at index 0 of the table */
-        bool is_unseen;             /* no port had this GUID so far; `node` and `number` are 0 */
-        bool is_expected;           /* it is unseen, and in the policy of the next plan nevertheless */
         bool is_leaving;            /* it was taken out; the next plan is without it, and then it is dropped */
         bool is_changed;            /* since the last plan */
 };
@@ -99,7 +117,12 @@ struct lease_member {
 /* Whether the policy gives the member the entry, as long as the lease is in force. */
 static inline bool lease_member_is_in_force(const struct lease_member *m)
 {
-        return !m->left_out && !m->is_unseen && !m->is_leaving;
+        return m->state <= LEASE_MEMBER_CONFIRMED && !m->is_leaving;
+}
+
+static inline bool lease_member_is_unseen(const struct lease_member *m)
+{
+        return m->state == LEASE_MEMBER_UNSEEN || m->state == LEASE_MEMBER_EXPECTED;
 }
 
 /* What the multicast groups of IPoIB in the partition get. */

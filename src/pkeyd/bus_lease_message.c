@@ -14,10 +14,10 @@
 
 /* --- a lease as a dictionary ----------------------------------------------------------------------------------------- */
 
-static const char *member_state(const struct lease_member *m)
-{
-        return m->left_out ? "left-out" : m->is_unseen ? "unseen" : m->confirmed ? "confirmed" : "waits";
-}
+static const char *const member_states[] = {
+        [LEASE_MEMBER_WAITS] = "waits", [LEASE_MEMBER_CONFIRMED] = "confirmed", [LEASE_MEMBER_EXPECTED] = "unseen",
+        [LEASE_MEMBER_UNSEEN] = "unseen", [LEASE_MEMBER_LEFT_OUT] = "left-out",
+};
 
 static int append_member(sd_bus_message *m, const struct lease *lease, const struct lease_member *member)
 {
@@ -29,7 +29,8 @@ static int append_member(sd_bus_message *m, const struct lease *lease, const str
         if (r >= 0)
                 r = bus_append_text(m, member->name);
         if (r >= 0)
-                r = sd_bus_message_append(m, "qqs", member->confirmed ? member->index : 0, key.v, member_state(member));
+                r = sd_bus_message_append(m, "qqs", member->state == LEASE_MEMBER_CONFIRMED ? member->index : 0, key.v,
+                                          member_states[member->state]);
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 

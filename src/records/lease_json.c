@@ -19,7 +19,8 @@ static json_t *member_to_json(const struct lease *lease, const struct lease_memb
         bool differs = m->membership != lease->membership;
 
         return json_sprintf(MEMBER "%s%s%s%s", m->node.v, m->port.v, m->number, differs ? " " : "",
-                            differs ? membership_to_string(m->membership) : "", m->index0 ? INDEX0 : "", m->left_out ? LEFT_OUT : "");
+                            differs ? membership_to_string(m->membership) : "", m->index0 ? INDEX0 : "",
+                            m->state == LEASE_MEMBER_LEFT_OUT ? LEFT_OUT : "");
 }
 
 static json_t *members_to_json(const struct lease *lease)
@@ -164,13 +165,15 @@ static bool read_member(const struct lease *lease, const struct known *known, co
             !scan_blanks(&s) || !scan_number(&s, 16, UINT8_MAX, &number) || ret->port.v == 0)
                 return false;
         ret->number = (uint8_t) number;
-        ret->is_unseen = lease->is_open && ret->node.v == 0;
         if (scan_word(&s, " full"))
                 ret->membership = MEMBERSHIP_FULL;
         else if (scan_word(&s, " limited"))
                 ret->membership = MEMBERSHIP_LIMITED;
         ret->index0 = lease->is_open && scan_word(&s, INDEX0);
-        ret->left_out = scan_word(&s, LEFT_OUT);
+        if (scan_word(&s, LEFT_OUT))
+                ret->state = LEASE_MEMBER_LEFT_OUT;
+        else if (lease->is_open && ret->node.v == 0)
+                ret->state = LEASE_MEMBER_UNSEEN;
         if (s.p < s.end)
                 return false;
         port = known_find(known, ret->port);
@@ -394,7 +397,8 @@ static json_t *indexes_to_json(const struct lease *lease)
         for (uint32_t i = 0; i < lease->n_members; i++) {
                 const struct lease_member *m = &lease->members[i];
 
-                if (!m->is_leaving && json_array_append_new(list, m->confirmed ? json_integer(m->index) : json_null()) < 0)
+                if (!m->is_leaving &&
+                    json_array_append_new(list, m->state == LEASE_MEMBER_CONFIRMED ? json_integer(m->index) : json_null()) < 0)
                         return NULL;
         }
         return STEAL(list);
@@ -431,7 +435,8 @@ static bool read_indexes(const json_t *list, struct lease *lease)
 
                 if ((!json_is_null(index) && !json_is_integer(index)) || v < 0 || v > UINT16_MAX)
                         return false;
-                lease->members[i].confirmed = json_is_integer(index);
+                if (json_is_integer(index))
+                        lease->members[i].state = LEASE_MEMBER_CONFIRMED;
                 lease->members[i].index = (uint16_t) v;
         }
         return true;

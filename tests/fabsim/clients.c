@@ -730,8 +730,9 @@ static void check_member(struct sim *s, const struct process *p, const struct si
         uint16_t key = (uint16_t) (lease->base | (lease->membership == MEMBERSHIP_FULL ? 0x8000 : 0));
         const struct fabsim_port *port;
 
-        if (i == UINT32_MAX || !m->confirmed || basis->elsewhere >> i & 1 || s->moved_at[i] >= p->adopted.began ||
-            basis->changes[i] >> b & 1 || (book->state == SIM_LEASE_GIVEN && was_disturbed(s, p, i, b, book->given_at)))
+        if (i == UINT32_MAX || m->state != LEASE_MEMBER_CONFIRMED || basis->elsewhere >> i & 1 ||
+            s->moved_at[i] >= p->adopted.began || basis->changes[i] >> b & 1 ||
+            (book->state == SIM_LEASE_GIVEN && was_disturbed(s, p, i, b, book->given_at)))
                 return;
         port = fabsim_port_at(&s->f, s->endports[i]);
         if (book->state != SIM_LEASE_GIVEN && is_blocked(s, i, b))
@@ -780,7 +781,7 @@ static bool is_part_by_others(struct sim *s, const struct process *p, const stru
         for (uint32_t i = 0; i < lease->n_members; i++) {
                 unsigned endport = clients_endport(s, lease->members[i].port);
 
-                if (!lease->members[i].confirmed &&
+                if (lease->members[i].state != LEASE_MEMBER_CONFIRMED &&
                     (!was_read_again(s, p, endport) || was_disturbed(s, p, endport, b, book->given_at)))
                         return true;
         }
@@ -802,7 +803,8 @@ static void granted(struct sim *s, struct process *p, struct sim_lease *book, co
                 const struct lease_member *m = &lease->members[i];
 
                 check_member(s, p, book, lease, m, &basis);
-                if (!m->confirmed && (is_whole || (is_first && !m->left_out && !was_active && p->last_result == SWEEP_DONE)))
+                if (m->state != LEASE_MEMBER_CONFIRMED &&
+                    (is_whole || (is_first && m->state != LEASE_MEMBER_LEFT_OUT && !was_active && p->last_result == SWEEP_DONE)))
                         sim_fail(s, "process %u: lease %s is granted, and %s is not confirmed", p->number, lease->id, m->name);
         }
         if (!is_whole && !book->wish.partial && (is_first ? !was_active : !is_part_by_others(s, p, book, lease)))

@@ -804,7 +804,7 @@ static unsigned n_confirmed(void)
 
         ck_assert_ptr_nonnull(lease);
         for (uint32_t i = 0; i < lease->n_members; i++)
-                n += lease->members[i].confirmed;
+                n += lease->members[i].state == LEASE_MEMBER_CONFIRMED;
         return n;
 }
 

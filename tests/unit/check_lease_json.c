@@ -204,10 +204,11 @@ END_TEST
 static const struct known known;
 
 static struct lease_member members[] = {
-        { .port.v = 0x11, .node.v = 0x10, .number = 1, .membership = MEMBERSHIP_FULL, .confirmed = true, .index = 3 },
+        { .port.v = 0x11, .node.v = 0x10, .number = 1, .membership = MEMBERSHIP_FULL, .state = LEASE_MEMBER_CONFIRMED, .index = 3 },
         { .port.v = 0x15, .node.v = 0x14, .number = 1, .membership = MEMBERSHIP_FULL, .is_leaving = true },
-        { .port.v = 0x21, .node.v = 0x20, .number = 2, .membership = MEMBERSHIP_LIMITED, .left_out = true },
-        { .port.v = 0x31, .node.v = 0x30, .number = 1, .membership = MEMBERSHIP_FULL, .confirmed = true, .index = 0xffff },
+        { .port.v = 0x21, .node.v = 0x20, .number = 2, .membership = MEMBERSHIP_LIMITED, .state = LEASE_MEMBER_LEFT_OUT },
+        { .port.v = 0x31, .node.v = 0x30, .number = 1, .membership = MEMBERSHIP_FULL, .state = LEASE_MEMBER_CONFIRMED,
+          .index = 0xffff },
 };
 
 static const struct lease of_writer = {
@@ -240,10 +241,12 @@ START_TEST(reply_with_a_lease)
         ck_assert_str_eq(lease->id, "job:1");
         ck_assert_str_eq(lease->owner.user, "bob");
         ck_assert_uint_eq(lease->n_members, 3); /* who leaves is none any more */
-        ck_assert(lease->members[0].confirmed && !lease->members[1].confirmed && lease->members[2].confirmed);
+        ck_assert_int_eq(lease->members[0].state, LEASE_MEMBER_CONFIRMED);
+        ck_assert_int_eq(lease->members[1].state, LEASE_MEMBER_LEFT_OUT);
+        ck_assert_int_eq(lease->members[2].state, LEASE_MEMBER_CONFIRMED);
         ck_assert_uint_eq(lease->members[0].index, 3);
         ck_assert_uint_eq(lease->members[2].index, 0xffff);
-        ck_assert(lease->members[1].left_out && lease->members[1].membership == MEMBERSHIP_LIMITED);
+        ck_assert_int_eq(lease->members[1].membership, MEMBERSHIP_LIMITED);
         ck_assert_uint_eq(findings.n, 0);
 }
 END_TEST

@@ -127,7 +127,7 @@ START_TEST(is_granted)
         ck_assert_int_eq(find("a")->state, LEASE_ACTIVE);
         ck_assert_uint_eq(find("a")->members[0].index, 2); /* node1 is in p, too */
         ck_assert_uint_eq(find("a")->members[1].index, 1);
-        ck_assert(find("a")->members[0].confirmed);
+        ck_assert_int_eq(find("a")->members[0].state, LEASE_MEMBER_CONFIRMED);
         expect_logged(LOG_EVENT_LEASE_GRANTED, "lease a is granted");
         ck_assert_uint_eq(count_logged(LOG_EVENT_DRIFT_FOUND), 0);
 }
@@ -486,7 +486,7 @@ START_TEST(is_granted_partly)
         live_until(now + 40 * S);
         expect_answer(LEASE_GRANTED_PARTLY);
         ck_assert(holds(hosts[0], 0x9000));
-        ck_assert(find("a")->members[1].left_out);
+        ck_assert_int_eq(find("a")->members[1].state, LEASE_MEMBER_LEFT_OUT);
         lose = NULL;
         live_until(now + 600 * S);
         ck_assert(holds(hosts[0], 0x9000));
@@ -529,7 +529,7 @@ START_TEST(is_granted_but_where_a_table_is_full)
         create("a", &wish);
         live_until(now);
         expect_answer(LEASE_GRANTED_PARTLY);
-        ck_assert(find("a")->members[0].left_out);
+        ck_assert_int_eq(find("a")->members[0].state, LEASE_MEMBER_LEFT_OUT);
         ck_assert(holds(hosts[0], 0x8010));
         ck_assert(holds(hosts[1], 0x9000));
         ck_assert_uint_eq(status()->n_frozen, 0);

@@ -723,7 +723,7 @@ START_TEST(not_expected_without_opensm)
         edit(LEASE_ADD_MEMBERS, NOBODY);
         expect_edited();
         look(POOL("ALL"));
-        ck_assert(find("a")->members[0].is_unseen);
+        ck_assert(lease_member_is_unseen(&find("a")->members[0]));
         ck_assert_uint_eq(partition()->n_rules, 0);
 }
 END_TEST
@@ -741,7 +741,7 @@ START_TEST(expected_with_opensm)
         ck_assert_uint_eq(partition()->n_rules, 1);
         ck_assert_uint_eq(partition()->rules[0].n_selectors, 1);
         ck_assert_uint_eq(partition()->rules[0].selectors[0]->guid.v, UINT64_C(0x000a0b0c0d0e0f01));
-        ck_assert(find("a")->members[0].is_unseen);
+        ck_assert(lease_member_is_unseen(&find("a")->members[0]));
         ck_assert_uint_eq(lease_n_in_force(find("a")), 0);
         edit(LEASE_REMOVE_MEMBERS, NOBODY);
         ck_assert_uint_eq(partition()->n_rules, 0);
@@ -795,7 +795,7 @@ START_TEST(a_member_appears_outside_of_the_pool)
         port_of(hosts[2])->guid.v = UINT64_C(0x000a0b0c0d0e0f01);
         look(POOL("node[1-2]"));
         ck_assert(!holds(hosts[2], 0x9000));
-        ck_assert(find("a")->members[0].left_out);
+        ck_assert_int_eq(find("a")->members[0].state, LEASE_MEMBER_LEFT_OUT);
         ck_assert_uint_eq(count_logged(LOG_EVENT_LEASE_FAILED), 1);
 }
 END_TEST
@@ -810,7 +810,7 @@ START_TEST(a_member_outside_of_the_pool_returns)
         expect_edited();
         guid->v = UINT64_C(0x000a0b0c0d0e0f01);
         look(POOL("node[1-2]"));
-        ck_assert(find("a")->members[0].left_out);
+        ck_assert_int_eq(find("a")->members[0].state, LEASE_MEMBER_LEFT_OUT);
         *guid = own;
         look(POOL("node[1-2]"));
         edit(LEASE_ADD_MEMBERS, NOBODY);
@@ -818,7 +818,7 @@ START_TEST(a_member_outside_of_the_pool_returns)
         guid->v = UINT64_C(0x000a0b0c0d0e0f01);
         look(POOL("node[1-2]"));
         ck_assert(!holds(hosts[2], 0x9000));
-        ck_assert(find("a")->members[0].left_out);
+        ck_assert_int_eq(find("a")->members[0].state, LEASE_MEMBER_LEFT_OUT);
 }
 END_TEST
 

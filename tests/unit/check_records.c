@@ -1115,7 +1115,8 @@ START_TEST(lease)
         ck_assert_uint_eq(a->n_members, 2);
         ck_assert_uint_eq(a->members[1].node.v, 0x20);
         ck_assert_uint_eq(a->members[1].port.v, 0x21);
-        ck_assert(!a->members[0].left_out && a->members[1].left_out);
+        ck_assert_int_eq(a->members[0].state, LEASE_MEMBER_WAITS);
+        ck_assert_int_eq(a->members[1].state, LEASE_MEMBER_LEFT_OUT);
         ck_assert_str_eq(a->owner.user, "alice");
         ck_assert_uint_eq(a->ends, 1700003600);
         ck_assert_uint_eq(a->timeout, 60);
@@ -1137,7 +1138,7 @@ START_TEST(open_lease)
         ck_assert(a->is_open);
         ck_assert(a->members[0].index0 && a->members[1].index0);
         ck_assert_int_eq(a->members[0].membership, MEMBERSHIP_LIMITED);
-        ck_assert(a->members[1].left_out);
+        ck_assert_int_eq(a->members[1].state, LEASE_MEMBER_LEFT_OUT);
         ck_assert(a->ip_over_ib && !a->is_kept);
         ck_assert(a->qos.mtu == 4 && a->qos.service_level == 15 && a->qos.rate == 25);
         ck_assert_uint_eq(a->updated, 1700000001);
