@@ -155,7 +155,7 @@ static void reach_due(struct leases *l, struct lease *lease, usec_t now, uint64_
 /* The edit that took its last member is stored and answered first. */
 static usec_t empty_due(const struct lease *lease)
 {
-        return lease->is_stored && lease->n_waiters == 0 ? lease->empty_due : USEC_INFINITY;
+        return lease->store == LEASE_IN_STORE && lease->n_waiters == 0 ? lease->empty_due : USEC_INFINITY;
 }
 
 static void release_empty(struct leases *l, struct lease *lease, usec_t now, struct log *log)
@@ -179,7 +179,7 @@ void leases_tick(struct leases *l, usec_t now, uint64_t wall, struct log *log)
         for (size_t i = 0; i < l->n_rests; i++)
                 if (now >= l->rests[i].due && !l->rests[i].is_over) {
                         l->rests[i].is_over = true;
-                        l->rests[i].is_stored = l->rests[i].is_storing = false;
+                        l->rests[i].store = LEASE_TO_STORE;
                 }
 }
 

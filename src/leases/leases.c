@@ -293,7 +293,7 @@ static bool find_outcome(const struct lease *lease, const struct lease_waiter *w
 {
         bool releases = waiter->kind == LEASE_RELEASE;
 
-        if (!lease->is_stored) {
+        if (lease->store != LEASE_IN_STORE) {
                 *ret = LEASE_UNSTORED;
                 return now >= late_at(lease, waiter);
         }
@@ -342,7 +342,7 @@ usec_t lease_answer_due(const struct lease *lease)
 {
         usec_t due = USEC_INFINITY;
 
-        for (size_t i = 0; i < lease->n_waiters && !lease->is_stored; i++)
+        for (size_t i = 0; i < lease->n_waiters && lease->store != LEASE_IN_STORE; i++)
                 due = MIN(due, lease->unstored_at > 0 ? late_at(lease, &lease->waiters[i]) : 0);
         return due;
 }
@@ -360,7 +360,7 @@ bool leases_next_answer(struct leases *l, struct lease_answer *ret)
 /* The other host is not asked to repeat a release that is stored: there the lease may have ended by then. */
 static void pass_on(struct leases *to, const struct lease *lease, const struct lease_waiter *waiter)
 {
-        bool is_done = waiter->kind == LEASE_RELEASE && lease->is_stored && lease->state == LEASE_RELEASING;
+        bool is_done = waiter->kind == LEASE_RELEASE && lease->store == LEASE_IN_STORE && lease->state == LEASE_RELEASING;
         struct lease_answer *a;
 
         if (VECTOR_EXTEND(NULL, to->ready, to->n_ready, to->allocated_ready, to->n_waiting + 1) < 0)
@@ -384,34 +384,41 @@ void leases_pass_on(struct leases *from, struct leases *to)
 
 void lease_unstored(struct lease *lease)
 {
-        if (lease->is_stored)
+        if (lease->store == LEASE_IN_STORE)
                 lease->unstored_at = 0;
-        lease->is_stored = lease->is_storing = false;
+        lease->store = LEASE_TO_STORE;
 }
 
 bool leases_are_stored(const struct leases *l)
 {
         for (size_t i = 0; i < l->n; i++)
-                if (!l->items[i]->is_stored)
+                if (l->items[i]->store != LEASE_IN_STORE)
                         return false;
         for (size_t i = 0; i < l->n_rests; i++)
-                if (!l->rests[i].is_stored)
+                if (l->rests[i].store != LEASE_IN_STORE)
                         return false;
         return true;
 }
 
-void leases_storing(struct leases *l)
+static void move_all(struct leases *l, enum lease_store from, enum lease_store to)
 {
         for (size_t i = 0; i < l->n; i++)
-                l->items[i]->is_storing = true;
+                if (l->items[i]->store == from)
+                        l->items[i]->store = to;
         for (size_t i = 0; i < l->n_rests; i++)
-                l->rests[i].is_storing = true;
+                if (l->rests[i].store == from)
+                        l->rests[i].store = to;
+}
+
+void leases_storing(struct leases *l)
+{
+        move_all(l, LEASE_TO_STORE, LEASE_STORING);
 }
 
 void leases_answer(struct leases *l)
 {
         for (size_t i = 0; i < l->n && l->n_waiting > 0; i++)
-                if (l->items[i]->is_stored)
+                if (l->items[i]->store == LEASE_IN_STORE)
                         answer_waiters(l, l->items[i], 0);
 }
 
@@ -420,24 +427,21 @@ static void drop_ended(struct leases *l)
         size_t n = 0, n_rests = 0;
 
         for (size_t i = 0; i < l->n; i++) {
-                if (l->items[i]->state == LEASE_ENDED && l->items[i]->is_stored)
+                if (l->items[i]->state == LEASE_ENDED && l->items[i]->store == LEASE_IN_STORE)
                         lease_free(l->items[i]);
                 else
                         l->items[n++] = l->items[i];
         }
         l->n = n;
         for (size_t i = 0; i < l->n_rests; i++)
-                if (!l->rests[i].is_over || !l->rests[i].is_stored)
+                if (!l->rests[i].is_over || l->rests[i].store != LEASE_IN_STORE)
                         l->rests[n_rests++] = l->rests[i];
         l->n_rests = n_rests;
 }
 
 void leases_stored(struct leases *l)
 {
-        for (size_t i = 0; i < l->n; i++)
-                l->items[i]->is_stored |= l->items[i]->is_storing;
-        for (size_t i = 0; i < l->n_rests; i++)
-                l->rests[i].is_stored |= l->rests[i].is_storing;
+        move_all(l, LEASE_STORING, LEASE_IN_STORE);
         leases_answer(l);
         drop_ended(l);
 }
@@ -447,7 +451,7 @@ void leases_unstore(struct leases *l)
         for (size_t i = 0; i < l->n; i++)
                 lease_unstored(l->items[i]);
         for (size_t i = 0; i < l->n_rests; i++)
-                l->rests[i].is_stored = l->rests[i].is_storing = false;
+                l->rests[i].store = LEASE_TO_STORE;
 }
 
 int leases_restore(struct leases *l, struct lease *lease)

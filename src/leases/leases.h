@@ -110,8 +110,8 @@ struct lease_member {
 
         /* only of open leases */
         bool index0;                /* its entry belongs at index 0 of the table */
-        bool is_leaving;            /* it was taken out; the next plan is without it, and then it is dropped */
-        bool is_changed;            /* since the last plan */
+        bool is_changed;            /* by leases_edit() or leases_admit(), since the last plan */
+        bool is_leaving;            /* leases_edit() took it out, so that it is changed, too; leases_planned() drops it */
 };
 
 /* Whether the policy gives the member the entry, as long as the lease is in force. */
@@ -147,6 +147,13 @@ enum lease_progress {
         LEASE_PLANNED,              /* a decision has it as it is now */
         LEASE_TRIED,                /* and the sweep that carries it out has ended */
 };
+
+/* Whether the store has a lease or a rest as it is here.
+ *
+ *     to store --leases_storing()--> storing --leases_stored()--> in store
+ *        ^------- each change (lease_unstored(), leases_unstore()) ---'
+ */
+enum lease_store { LEASE_TO_STORE, LEASE_STORING, LEASE_IN_STORE };
 
 enum lease_request_kind { LEASE_CREATE, LEASE_RENEW, LEASE_RELEASE, LEASE_EDIT };
 
@@ -185,7 +192,7 @@ struct lease {
         usec_t empty_due;           /* monotonic; when it was without members for long enough; USEC_INFINITY: it does not wait */
         enum lease_progress progress;
         bool is_late;               /* its callers have waited long enough, and the sweep that carries it out has not ended */
-        bool is_stored, is_storing; /* the store has it as it is here; a transaction with it is being committed */
+        enum lease_store store;
         usec_t unstored_at;         /* when leases_tick() saw first that it is not stored; 0: it has not yet */
         bool is_unread;             /* it was restored, and its tables were not compared since */
         bool is_stranded;           /* a candidate of the policy has no place for it */
@@ -383,7 +390,7 @@ struct lease_rest {
         uint16_t base;
         uint64_t seconds, until;          /* wall */
         usec_t due;
-        bool is_stored, is_storing;
+        enum lease_store store;
         bool is_over;                     /* its record is to be deleted */
 };
 

@@ -26,7 +26,7 @@ void records_put_leases(struct store_transaction *t, const struct leases *l)
         for (size_t i = 0; i < n; i++) {
                 const struct store_key key = store_key(RECORDS_LEASE "%s", leases[i]->id);
 
-                if (leases[i]->is_stored)
+                if (leases[i]->store == LEASE_IN_STORE)
                         continue;
                 if (leases[i]->state == LEASE_ENDED)
                         store_delete(t, key.text);
@@ -37,7 +37,7 @@ void records_put_leases(struct store_transaction *t, const struct leases *l)
         for (size_t i = 0; i < n; i++) {
                 const struct store_key key = store_key(REST_KEY, rests[i].base);
 
-                if (rests[i].is_stored)
+                if (rests[i].store == LEASE_IN_STORE)
                         continue;
                 if (rests[i].is_over)
                         store_delete(t, key.text);
@@ -56,7 +56,7 @@ static int restore_lease(struct leases *l, const struct known *known, const char
         lease->id = arena_strdup(lease->arena, id);
         if (!lease->id || lease_id_problem(id) || !lease_from_json(o, known, lease))
                 return -EBADMSG;
-        lease->is_stored = true;
+        lease->store = LEASE_IN_STORE;
         r = leases_restore(l, lease);
         if (r == 0)
                 (void) STEAL(lease);
@@ -65,7 +65,7 @@ static int restore_lease(struct leases *l, const struct known *known, const char
 
 static int restore_rest(struct leases *l, const char *key, const json_t *o)
 {
-        struct lease_rest rest = { .is_stored = true };
+        struct lease_rest rest = { .store = LEASE_IN_STORE };
         unsigned long base = strtoul(key + strlen(RECORDS_REST), NULL, 16);
 
         if (base == 0 || base > P_KEY_BASE_MASK || strcmp(key, store_key(REST_KEY, (unsigned) base).text) != 0 ||

@@ -77,7 +77,7 @@ WRONGS = [
     Wrong("writes-on-though-the-other-wrote", CONFIRM, "        if (lock->by_other_head && c->config.shares_store && c->sm.state == SM_FOLLOW_WRITER)\n                c->sm.state = SM_FOLLOW_STANDBY;\n", ""),
     Wrong("grants-by-old-memory", LEASING, "return q->kind == LEASE_EDIT || exists == (q->kind == LEASE_CREATE);", "return q->kind != LEASE_CREATE && !exists;"),
     Wrong("end-that-is-not-stored-is-told", LEASING, "needs_lease(q) && leases_is_ending", "false && leases_is_ending"),
-    Wrong("answers-what-is-not-stored", "src/leases/leases.c", "                if (l->items[i]->is_stored)\n                        answer_waiters", "                if (l->items[i]->id)\n                        answer_waiters"),
+    Wrong("answers-what-is-not-stored", "src/leases/leases.c", "                if (l->items[i]->store == LEASE_IN_STORE)\n                        answer_waiters", "                if (l->items[i]->id)\n                        answer_waiters"),
     Wrong("follows-into-a-sweep", "src/control/sweep.c", "        bool sweeps = c->sweep.arena, changed", "        bool sweeps = true, changed"),
     # OpenSM's file on the standby
     Wrong("guest-mirror-is-stored", "src/control/sweep_write.c", ".stores = !control_is_guest(c),", ".stores = true,"),
