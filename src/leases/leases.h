@@ -194,8 +194,8 @@ struct lease {
         bool is_late;               /* its callers have waited long enough, and the sweep that carries it out has not ended */
         enum lease_store store;
         usec_t unstored_at;         /* when leases_tick() saw first that it is not stored; 0: it has not yet */
-        bool is_unread;             /* it was restored, and its tables were not compared since */
-        bool is_stranded;           /* a candidate of the policy has no place for it */
+        bool is_unread;             /* it was restored; neither leases_see() nor leases_confirm() has compared its tables since */
+        bool is_stranded;           /* leases_check(): the candidate that is being decided about has no place for it */
 };
 
 /* The present state, by which requests are checked. */
