@@ -252,9 +252,7 @@ static int check_edit(const struct lease *lease, const struct lease_edit *edit, 
         if (strcmp(lease->wish.pool, edit->pool) != 0 || (edit->base > 0 && edit->base != lease->base))
                 return findings_error(findings, FINDING_LEASE_EXISTS, LEASE_EXISTS_HINT, "lease %s has P_Key 0x%04x of pool %s",
                                       lease->id, lease->base, lease->wish.pool);
-        if (lease->state == LEASE_RELEASING && edit->kind == LEASE_REMOVE_MEMBERS) /* they are losing it anyway */
-                return findings_error(findings, FINDING_LEASE_NONE, NULL, "lease %s is being released (%s)", lease->id, lease->why);
-        return lease_check_releasing(lease, findings);
+        return lease_check_releasing(lease, edit->kind != LEASE_REMOVE_MEMBERS, findings);
 }
 
 /* What an edit changed. */

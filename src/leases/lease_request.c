@@ -319,21 +319,12 @@ struct lease_waiter lease_waiter_of(const struct lease_view *view, const struct 
         };
 }
 
-int lease_wait(struct leases *l, struct lease *lease, const struct lease_waiter *waiter, struct findings *findings)
-{
-        int r = leases_add_waiter(l, lease, waiter);
-
-        if (r == -EBUSY)
-                return findings_error(findings, FINDING_LEASE_NOT_NOW, NULL, "%d callers already wait for lease %s; try again later",
-                                      LEASE_MAX_WAITERS, lease->id);
-        return r;
-}
-
-int lease_check_releasing(const struct lease *lease, struct findings *findings)
+int lease_check_releasing(const struct lease *lease, bool makes, struct findings *findings)
 {
         if (lease->state != LEASE_RELEASING)
                 return 0;
-        return findings_error(findings, FINDING_LEASE_EXISTS, "try again when it has ended, or choose another ID",
+        return findings_error(findings, makes ? FINDING_LEASE_EXISTS : FINDING_LEASE_NONE,
+                              makes ? "try again when it has ended, or choose another ID" : NULL,
                               "lease %s is being released (%s)", lease->id, lease->why);
 }
 
@@ -344,7 +335,7 @@ static int join(struct leases *l, struct lease *lease, const struct lease_waiter
         if (!same_wish(&lease->wish, wish))
                 return findings_error(findings, FINDING_LEASE_EXISTS, LEASE_EXISTS_HINT,
                                       "lease %s exists already with other arguments", lease->id);
-        return lease_check_releasing(lease, findings) ?: lease_wait(l, lease, waiter, findings);
+        return lease_check_releasing(lease, true, findings) ?: lease_wait(l, lease, waiter, findings);
 }
 
 int lease_make(struct leases *l, const struct lease_view *view, const struct lease_caller *by, const char *id,
@@ -442,13 +433,9 @@ int leases_renew(struct leases *l, const struct lease_view *view, const struct l
         const struct lease_waiter waiter = lease_waiter_of(view, by, LEASE_RENEW, LEASE_TIMEOUT);
         const struct policy_pool *pool = NULL;
         struct lease *lease = NULL;
-        int r = find_own(l, view, by, id, findings, &lease, &pool) ?: check_duration(pool, seconds, findings);
+        int r = find_own(l, view, by, id, findings, &lease, &pool) ?: check_duration(pool, seconds, findings) ?:
+                lease_check_releasing(lease, false, findings) ?: lease_wait(l, lease, &waiter, findings);
 
-        if (r < 0)
-                return r;
-        if (lease->state == LEASE_RELEASING)
-                return findings_error(findings, FINDING_LEASE_NONE, NULL, "lease %s is being released (%s)", id, lease->why);
-        r = lease_wait(l, lease, &waiter, findings);
         if (r < 0)
                 return r;
         lease->seconds = duration_of(pool, seconds);

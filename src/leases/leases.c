@@ -215,10 +215,11 @@ const struct lease_rest *leases_rests(const struct leases *l, size_t *ret_n)
 
 /* --- answers -------------------------------------------------------------------------------------------------------- */
 
-int leases_add_waiter(struct leases *l, struct lease *lease, const struct lease_waiter *waiter)
+int lease_wait(struct leases *l, struct lease *lease, const struct lease_waiter *waiter, struct findings *findings)
 {
         if (lease->n_waiters == LEASE_MAX_WAITERS)
-                return -EBUSY;
+                return findings_error(findings, FINDING_LEASE_NOT_NOW, NULL, "%d callers already wait for lease %s; try again later",
+                                      LEASE_MAX_WAITERS, lease->id);
         if (VECTOR_EXTEND(NULL, l->ready, l->n_ready, l->allocated_ready, l->n_waiting + 1) < 0)
                 return -ENOMEM;
         lease->waiters[lease->n_waiters++] = *waiter;

@@ -33,8 +33,8 @@ const struct lease *leases_find_base(const struct leases *l, uint16_t base);
 /* Granting or active. */
 bool lease_is_in_force(const struct lease *lease);
 
-/* Makes room for the answer. Returns 0, -EBUSY: too many callers wait for this lease; -ENOMEM. */
-int leases_add_waiter(struct leases *l, struct lease *lease, const struct lease_waiter *waiter);
+/* Adds a waiter to a lease, with room for the answer. Returns 0, -EBADMSG: too many callers wait for it; -ENOMEM. */
+int lease_wait(struct leases *l, struct lease *lease, const struct lease_waiter *waiter, struct findings *findings);
 
 #define LEASE_STORE_SPARE 10 /* seconds that a caller waits for the store at least, and beyond its time */
 
@@ -77,8 +77,8 @@ int lease_check_number(size_t n, struct findings *findings);
 /* All of them are ports of the pool. */
 int lease_check_ports(const struct lease_view *view, const struct policy_pool *pool, const struct port_list *members,
                       struct findings *findings);
-/* The lease is not being released. */
-int lease_check_releasing(const struct lease *lease, struct findings *findings);
+/* The lease is not being released. makes: the caller would make it otherwise; false: its members lose the P_Key anyway. */
+int lease_check_releasing(const struct lease *lease, bool makes, struct findings *findings);
 /* Makes a lease without members, which is in no list yet; *ret owned. */
 int lease_make(struct leases *l, const struct lease_view *view, const struct lease_caller *by, const char *id,
                const struct lease_wish *wish, uint64_t timeout, const struct policy_pool *pool, struct findings *findings,
@@ -88,8 +88,6 @@ struct lease_waiter lease_waiter_of(const struct lease_view *view, const struct 
                                     uint64_t timeout);
 /* Adds a lease to the list, with its first waiter. Takes the lease on 0. */
 int lease_add(struct leases *l, struct lease *lease, const struct lease_waiter *waiter, struct findings *findings);
-/* Adds a waiter to a lease. */
-int lease_wait(struct leases *l, struct lease *lease, const struct lease_waiter *waiter, struct findings *findings);
 /* By port GUID. */
 void lease_sort_members(struct lease *lease);
 /* Sets which port the member is; its name is in the arena of the lease. Returns 0 or -ENOMEM. */

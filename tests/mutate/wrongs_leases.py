@@ -28,7 +28,7 @@ WRONGS = [
     Wrong("lease-without-a-host", SELECT, "return found.n > 0 ? -EBADMSG :", "return e < 0 ? e :"),
     Wrong("lease-as-long-as-wanted", REQUEST, "        if (seconds <= pool->longest)\n                return 0;\n", "        return 0;\n"),
     Wrong("lease-with-other-arguments", REQUEST, "        if (!same_wish(&lease->wish, wish))", "        if (0)"),
-    Wrong("lease-while-it-is-releasing", REQUEST, "        if (lease->state != LEASE_RELEASING)\n                return 0;\n        return findings_error", "        if (1)\n                return 0;\n        return findings_error"),
+    Wrong("lease-while-it-is-releasing", REQUEST, "        if (lease->state != LEASE_RELEASING)\n                return 0;\n        return findings_error", "        if (makes || lease->state != LEASE_RELEASING)\n                return 0;\n        return findings_error"),
     Wrong("lease-in-audit", LEASING, "        if (g->audits)\n                return", "        if (0)\n                return"),
     # the P_Key
     Wrong("key-of-another-lease", REQUEST, "return !t->leased[base] && !t->rests[base]", "return !t->rests[base]"),
