@@ -288,7 +288,7 @@ static int see_released(struct leases *l, struct lease *lease, const struct know
         if (holder) {
                 const char *label = holder_label(lease->arena, o->subnet, holder);
 
-                if (lease->progress != LEASE_TRIED && !lease->is_late)
+                if (lease->progress != LEASE_TRIED)
                         log_add(log, LOG_EVENT_LEASE_HELD, NULL, "lease %s is released, but %s may still hold P_Key 0x%04x; pkeyd does "
                                 "not lease it again until that port confirms its removal; if the host is gone for good: pkeyctl forget",
                                 lease->id, label, lease->base);

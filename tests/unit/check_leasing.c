@@ -660,6 +660,30 @@ START_TEST(is_releasing)
 }
 END_TEST
 
+/* The same after another process had the lock for so long that the caller does not wait for the sweep any more. */
+START_TEST(is_releasing_after_a_long_wait)
+{
+        start(SETTINGS "enforcement: off\n", POOL("0x1000", "node[1-3]"));
+        sweep();
+        grant("a", &two_nodes);
+        mute(hosts[1]);
+        release("a");
+        until(CONTROL_LOCKING);
+        for (unsigned i = 0; i < 40; i++) {
+                take(CONTROL_LOCK);
+                ck_assert_int_eq(give_lock(-EWOULDBLOCK, 4711), 0);
+                wait_until_due();
+        }
+        live_until(now + 5 * S);
+        expect_answer(LEASE_IS_RELEASING);
+        ck_assert(holds(hosts[1], 0x9000));
+        expect_logged(LOG_EVENT_LEASE_HELD, "node2");
+        ck_assert_uint_eq(count_logged(LOG_EVENT_LEASE_HELD), 1);
+        live_until(now + 300 * S);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_LEASE_HELD), 1);
+}
+END_TEST
+
 static bool lose_sets(const struct mad_request *request, struct fabsim_place at)
 {
         return at.node == lost_node && request->method == MAD_SET;
@@ -1030,10 +1054,10 @@ int main(void)
                 is_released, ends_in_time, is_renewed, is_renewed_for_ever, is_taken_back, is_granted_partly,
                 is_not_granted_where_a_table_is_full, is_granted_but_where_a_table_is_full, an_end_thaws_a_port,
                 is_not_granted_behind_a_filter, is_not_granted_where_a_filter_is_doubted,
-                is_not_granted_behind_a_silent_switch, is_not_granted_by_memory, is_releasing, not_the_key_of_a_stranger,
-                is_closed_at_the_switch, survives_a_restart, the_store_is_another_one, a_clock_that_was_set_back, the_disk_is_full,
-                the_disk_stays_full, callers_wait_for_the_store, many_wait_for_the_store,
-                granted_late,
+                is_not_granted_behind_a_silent_switch, is_not_granted_by_memory, is_releasing, is_releasing_after_a_long_wait,
+                not_the_key_of_a_stranger, is_closed_at_the_switch, survives_a_restart, the_store_is_another_one,
+                a_clock_that_was_set_back, the_disk_is_full, the_disk_stays_full, callers_wait_for_the_store,
+                many_wait_for_the_store, granted_late,
                 a_restart_and_the_same_request, a_restart_while_it_is_granted, a_reload_would_strand_it,
                 a_stranded_key_is_revoked, an_undo_strands_one_and_freezes_another, an_undo_strands_one_of_a_frozen_port,
         };
