@@ -37,18 +37,13 @@ void lease_begin_release(struct leases *l, struct lease *lease, usec_t now, cons
         }
 }
 
-static bool is_unconfirmed(const struct lease_member *m)
-{
-        return m->state == LEASE_MEMBER_WAITS && lease_member_is_in_force(m);
-}
-
-/* Adds the names of some members that are not confirmed. Returns how many such members there are. */
-static uint32_t name_unconfirmed(const struct lease *lease, struct text *t)
+/* Adds the names of some members that wait. Returns how many such members there are. */
+static uint32_t name_waiting(const struct lease *lease, struct text *t)
 {
         uint32_t n = 0;
 
         for (uint32_t i = 0; i < lease->n_members; i++) {
-                if (!is_unconfirmed(&lease->members[i]) || n++ >= MAX_NAMED)
+                if (lease->members[i].state != LEASE_MEMBER_WAITS || n++ >= MAX_NAMED)
                         continue;
                 text_add(t, "%s%s", n > 1 ? ", " : "", lease->members[i].name);
         }
@@ -124,7 +119,7 @@ static bool leave_out(struct leases *l, struct lease *lease)
 static void time_out(struct leases *l, struct lease *lease, usec_t now, uint64_t wall, struct log *log)
 {
         _cleanup_text_ struct text names = {}, why = {};
-        uint32_t n = name_unconfirmed(lease, &names);
+        uint32_t n = name_waiting(lease, &names);
 
         text_add(&why, "%u of %u ports could not be confirmed in %" PRIu64 " s: %s", n, lease->n_members, lease->timeout,
                  names.bytes ?: "?");
