@@ -167,29 +167,24 @@ static int read_value(struct reading *x, sd_bus_message *m, const char *key, con
         struct rest_lease *l = &x->lease;
         const struct {
                 const char *key, *type;
-                void *value;
-        } numbers[] = {
-                { "PKey", "q", &l->base }, { "Updated", "t", &l->updated }, { "Mtu", "y", &l->qos.mtu_limit },
-                { "ServiceLevel", "y", &l->qos.service_level }, { "RateLimit", "q", &l->qos.rate_limit },
+                void *value; /* of an array: NULL */
+        } values[] = {
+                { "Id", "s", &l->id }, { "State", "s", &l->state }, { "PKey", "q", &l->base }, { "Updated", "t", &l->updated },
+                { "Open", "b", &l->is_open }, { "Keep", "b", &l->is_kept }, { "IpOverIb", "b", &l->ip_over_ib },
+                { "Mtu", "y", &l->qos.mtu_limit }, { "ServiceLevel", "y", &l->qos.service_level },
+                { "RateLimit", "q", &l->qos.rate_limit }, { "Members", "a" MEMBER, NULL }, { "Index0", "at", NULL },
         };
-        const struct {
-                const char *key;
-                bool *value;
-        } flags[] = { { "Open", &l->is_open }, { "Keep", &l->is_kept }, { "IpOverIb", &l->ip_over_ib } };
+        size_t i = 0;
 
-        for (size_t i = 0; i < ELEMENTS(numbers); i++)
-                if (strcmp(numbers[i].key, key) == 0 && strcmp(numbers[i].type, type) == 0)
-                        return sd_bus_message_read(m, type, numbers[i].value) ?: 1;
-        for (size_t i = 0; i < ELEMENTS(flags); i++)
-                if (strcmp(flags[i].key, key) == 0 && strcmp(type, "b") == 0)
-                        return read_bool(m, flags[i].value) ?: 1;
-        if (strcmp(key, "Id") == 0 && strcmp(type, "s") == 0)
-                return read_text(x, m, &l->id) ?: 1;
-        if (strcmp(key, "State") == 0 && strcmp(type, "s") == 0)
-                return read_text(x, m, &l->state) ?: 1;
-        if (strcmp(key, "Members") == 0 && strcmp(type, "a" MEMBER) == 0)
-                return read_members(x, m) ?: 1;
-        return strcmp(key, "Index0") == 0 && strcmp(type, "at") == 0 ? read_index0(x, m) ?: 1 : 0;
+        while (i < ELEMENTS(values) && (strcmp(values[i].key, key) != 0 || strcmp(values[i].type, type) != 0))
+                i++;
+        if (i == ELEMENTS(values))
+                return 0;
+        if (!values[i].value)
+                return (strcmp(type, "at") == 0 ? read_index0(x, m) : read_members(x, m)) ?: 1;
+        if (*type == 's')
+                return read_text(x, m, values[i].value) ?: 1;
+        return (*type == 'b' ? read_bool(m, values[i].value) : sd_bus_message_read(m, type, values[i].value)) ?: 1;
 }
 
 static int read_entry(struct reading *x, sd_bus_message *m)
