@@ -435,7 +435,7 @@ static bool read_indexes(const json_t *list, struct lease *lease)
 
                 if ((!json_is_null(index) && !json_is_integer(index)) || v < 0 || v > UINT16_MAX)
                         return false;
-                if (json_is_integer(index))
+                if (json_is_integer(index) && lease->members[i].state == LEASE_MEMBER_WAITS)
                         lease->members[i].state = LEASE_MEMBER_CONFIRMED;
                 lease->members[i].index = (uint16_t) v;
         }

@@ -251,6 +251,15 @@ START_TEST(reply_with_a_lease)
 }
 END_TEST
 
+START_TEST(a_left_out_member_has_no_index)
+{
+        pass_back(&(struct lease_reply) { .answer = { .outcome = LEASE_GRANTED_PARTLY, .lease = &of_writer } });
+        json_object_set_new(o, "indexes", parse("[3, 4, 5]"));
+        ck_assert(read_reply());
+        ck_assert_int_eq(lease->members[1].state, LEASE_MEMBER_LEFT_OUT);
+}
+END_TEST
+
 START_TEST(reply_without_a_lease)
 {
         pass_back(&(struct lease_reply) { .answer = { .outcome = LEASE_RELEASED, .text = "it ended" } });
@@ -310,8 +319,8 @@ END_TEST
 int main(void)
 {
         const TTest *const tests[] = {
-                create, renew_and_release, edit, damaged_requests, reply_with_a_lease, reply_without_a_lease, refusal,
-                damaged_replies,
+                create, renew_and_release, edit, damaged_requests, reply_with_a_lease, a_left_out_member_has_no_index,
+                reply_without_a_lease, refusal, damaged_replies,
         };
         Suite *suite = suite_create("lease_json");
         TCase *c = tcase_create("lease_json");
