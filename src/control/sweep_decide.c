@@ -35,11 +35,17 @@ static void refuse(struct control *c, const struct findings *findings)
         sweep_end(c, SWEEP_REFUSED);
 }
 
-/* The generation by which to decide on the port that the sweep works through; NULL: the candidate is for another port, and no
- * generation is in force. */
+static bool is_for_this_port(const struct control *c, const struct generation *g)
+{
+        return g && port_key_is_of(&c->sweep.port, g->settings);
+}
+
+/* The generation by which to decide on the port that the sweep works through; NULL: it takes another sweep, through another port. */
 static struct generation *choose_generation(const struct control *c)
 {
-        return c->candidate && port_key_is_of(&c->sweep.port, c->candidate->settings) ? c->candidate : c->in_force;
+        if (is_for_this_port(c, c->candidate))
+                return c->candidate;
+        return is_for_this_port(c, c->in_force) ? c->in_force : NULL;
 }
 
 static bool has_missing_ports(const struct knowledge *k, const struct subnet *s)
@@ -190,7 +196,7 @@ static int plan_new(struct control *c, struct findings *findings)
         const struct findings *out = &strict;
         int r = plan_as(c, false, &strict);
 
-        if (r == -EBADMSG && c->in_force && port_key_is_of(&c->sweep.port, c->in_force->settings)) {
+        if (r == -EBADMSG && is_for_this_port(c, c->in_force)) {
                 r = plan_like_in_force(c, &frozen);
                 if (r == 0)
                         out = &frozen;

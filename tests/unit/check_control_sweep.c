@@ -340,6 +340,28 @@ START_TEST(candidate_for_another_port)
 }
 END_TEST
 
+/* Nor does the policy in force decide for the fabric at the port of a candidate that was refused. */
+START_TEST(refused_candidate_for_another_port)
+{
+        start(ENFORCE, POLICY_1);
+        sweep();
+        put_key(hosts[0], 1, 0);
+        give_candidate("port: 1\n", POLICY_REFUSED, 3);
+        wait_until_due();
+        ck_assert_uint_eq(take(CONTROL_OPEN_PORT)->settings->port, 1);
+        n_sets = 0;
+        give_port(0);
+        until(CONTROL_IDLE);
+        ck_assert_int_eq(noted.outcome, RELOAD_REFUSED);
+        ck_assert_uint_eq(n_sets, 0);
+        wait_until_due();
+        ck_assert_uint_eq(take(CONTROL_OPEN_PORT)->settings->port, 0);
+        give_port(0);
+        sweep();
+        ck_assert(holds(hosts[0], 0x8010));
+}
+END_TEST
+
 /* The shell found another port than before: the whole fabric again. */
 START_TEST(another_guid)
 {
@@ -2168,6 +2190,7 @@ int main(void)
                         sweep_that_is_not_interrupted,
                         reload_with_another_port,
                         candidate_for_another_port,
+                        refused_candidate_for_another_port,
                         another_guid,
                         first_discovery_expects_the_ports_of_the_file,
                         first_discovery_without_the_file,
