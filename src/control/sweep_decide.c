@@ -256,19 +256,21 @@ static int plan_with_leases(struct control *c, struct findings *findings)
         return findings->out_of_memory ? -ENOMEM : r;
 }
 
-static int make_plan(struct control *c, struct findings *findings)
+static int make_plan(struct control *c, struct generation *g, struct findings *findings)
 {
         struct sweep *s = &c->sweep;
         int r;
 
-        plan_options_from_settings(s->generation->settings, &s->options);
+        generation_unref(s->generation);
+        s->generation = generation_ref(g);
+        plan_options_from_settings(g->settings, &s->options);
         s->options.known = &c->known;
-        s->options.layout = s->generation->layout;
+        s->options.layout = g->layout;
         check_beside_sm(c);
         c->status.numbers.n_plans++;
         r = bind_names(c);
-        if (r == 0 && s->generation != c->in_force)
-                r = leasing_check(c, s->generation, findings);
+        if (r == 0 && g != c->in_force)
+                r = leasing_check(c, g, findings);
         if (r == 0)
                 r = plan_with_leases(c, findings);
         if (r == 0)
@@ -307,55 +309,6 @@ static void note_reach(struct control *c, struct findings *findings)
         keep_changes(c->sweep.generation, findings, first);
 }
 
-/* The same for the history only: a person was shown the plan. */
-static void note_changes(struct control *c, struct generation *g)
-{
-        _cleanup_findings_ struct findings shown = { .arena = c->sweep.arena };
-
-        if (c->in_force)
-                note_reach(c, &shown);
-        else
-                g->facts.n_changes = 0;
-}
-
-/* Plans with one generation. Returns 0, -EAGAIN: a candidate was refused, the generation in force is next; -EBADMSG: refused;
- * -ENOMEM. */
-static int decide_by(struct control *c, struct generation *g, struct findings *findings)
-{
-        struct sweep *s = &c->sweep;
-        bool is_candidate = g == c->candidate;
-        int r;
-
-        generation_unref(s->generation);
-        s->generation = generation_ref(g);
-        r = make_plan(c, findings);
-        if (r == 0 && c->config.goal == CONTROL_APPLY && !is_in_force(c, g))
-                note_changes(c, g);
-        if (r == -ENOMEM || !control_serves(c))
-                return r;
-        if (r == 0 && is_candidate) {
-                note_reach(c, findings);
-                reload_accept(c);
-                leasing_accepted(c);
-        }
-        if (r < 0)
-                leasing_refused(c);
-        if (r < 0 && is_candidate && c->in_force) {
-                reload_refuse(c, findings);
-                return -EAGAIN;
-        }
-        event_text_plan_findings(c->log, g, findings);
-        if (r == 0)
-                r = freezer_see(c->freezer, &s->decision, g->number, c->wall / USEC_PER_SEC, c->log) ?:
-                    identity_see(c->identity, s->options.pins, c->snapshot->subnet, g->number, c->wall / USEC_PER_SEC, c->log);
-        if (r < 0)
-                return r;
-        g->n_refused = 0;
-        c->status.n_errors = findings->n_errors;
-        reload_note_findings(c, findings);
-        return 0;
-}
-
 /* --- a plan for a person ------------------------------------------------------------------------------------------- */
 
 void sweep_lock(struct control *c)
@@ -388,6 +341,21 @@ static void confirm(struct control *c)
         control_await(c, CONTROL_CONFIRMING, &(struct control_action) { .kind = CONTROL_CONFIRM });
 }
 
+/* Plans; what that changes is noted for the history only, because a person is shown the plan. */
+static int plan_to_show(struct control *c, struct findings *findings)
+{
+        _cleanup_findings_ struct findings shown = { .arena = c->sweep.arena };
+        struct generation *g = c->candidate;
+        int r = make_plan(c, g, findings);
+
+        if (r < 0 || c->config.goal != CONTROL_APPLY || is_in_force(c, g))
+                return r;
+        g->facts.n_changes = 0;
+        if (c->in_force)
+                note_reach(c, &shown);
+        return 0;
+}
+
 /* Findings of a second plan are those of the first one, unless it is a different plan. */
 static int plan_once(struct control *c)
 {
@@ -395,8 +363,8 @@ static int plan_once(struct control *c)
         int r;
 
         if (!c->sweep.confirmed)
-                return decide_by(c, c->candidate, c->config.findings);
-        r = decide_by(c, c->candidate, &again);
+                return plan_to_show(c, c->config.findings);
+        r = plan_to_show(c, &again);
         for (size_t i = 0; i < again.n && (r < 0 || !is_confirmed(c)); i++)
                 findings_append(c->config.findings, &again.items[i]);
         return r;
@@ -462,33 +430,75 @@ static void refuse_as_guest(struct control *c)
         c->in_force->is_off_file = true;
 }
 
+/* The candidate comes into force. */
+static void accept(struct control *c, struct findings *findings)
+{
+        note_reach(c, findings);
+        reload_accept(c);
+        leasing_accepted(c);
+}
+
+/* A generation in force has a plan: which ports it freezes, and which nodes claim a name. */
+static int report_frozen_and_claims(struct control *c)
+{
+        const struct sweep *s = &c->sweep;
+        uint64_t number = s->generation->number, wall = c->wall / USEC_PER_SEC;
+
+        return freezer_see(c->freezer, &s->decision, number, wall, c->log) ?:
+               identity_see(c->identity, s->options.pins, c->snapshot->subnet, number, wall, c->log);
+}
+
+/* Plans by a generation that may serve, and carries out the plan. False: it was a candidate, which was refused and dropped; the
+ * generation in force is next. */
+static bool serve_by(struct control *c, struct generation *g)
+{
+        _cleanup_findings_ struct findings findings = { .arena = c->sweep.arena };
+        bool is_candidate = g == c->candidate;
+        int r = make_plan(c, g, &findings);
+
+        if (r == 0 && is_candidate)
+                accept(c, &findings);
+        if (r == -EBADMSG)
+                leasing_refused(c);
+        if (r == -EBADMSG && is_candidate && c->in_force) {
+                reload_refuse(c, &findings);
+                return false;
+        }
+        if (r != -ENOMEM)
+                event_text_plan_findings(c->log, g, &findings);
+        if (r == -EBADMSG) {
+                refuse(c, &findings);
+                return true;
+        }
+        r = r ?: report_frozen_and_claims(c);
+        if (r < 0) {
+                sweep_fail(c, "no plan could be made", r);
+                return true;
+        }
+        g->n_refused = 0;
+        c->status.n_errors = findings.n_errors;
+        reload_note_findings(c, &findings);
+        sweep_carry_out(c);
+        return true;
+}
+
 static void decide_to_serve(struct control *c)
 {
-        struct generation *g;
+        struct generation *first;
         const char *conf;
-        int r = -EAGAIN;
 
         if (control_is_guest(c) && c->candidate && c->in_force)
                 refuse_as_guest(c);
         reload_admit_again(c);
-        g = choose_generation(c);
-        conf = g ? g->settings->opensm_config : NULL;
-
-        /* the settings in force may name another opensm.conf than those of a candidate that was refused */
-        while (r == -EAGAIN && g && same_text(conf, g->settings->opensm_config)) {
-                _cleanup_findings_ struct findings findings = { .arena = c->sweep.arena };
-
-                r = decide_by(c, g, &findings);
-                if (r == -EBADMSG)
-                        refuse(c, &findings);
-                g = choose_generation(c);
-        }
-        if (r == -EAGAIN)
+        first = choose_generation(c);
+        conf = first ? first->settings->opensm_config : NULL;
+        if (first && serve_by(c, first))
+                return;
+        /* the settings in force may name another port or opensm.conf than those of a candidate that was refused */
+        if (!is_for_this_port(c, c->in_force) || !same_text(conf, c->in_force->settings->opensm_config))
                 sweep_end(c, SWEEP_STALE);
-        else if (r == 0)
-                sweep_carry_out(c);
-        else if (r != -EBADMSG)
-                sweep_fail(c, "no plan could be made", r);
+        else
+                (void) serve_by(c, c->in_force);
 }
 
 /* Returns false: the whole fabric is to be decided about. */
