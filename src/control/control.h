@@ -54,8 +54,11 @@
  *     control.c           which function handles which event in which state; when a sweep begins; what follows its end; when a
  *                         reload interrupts a sweep that reads
  *     sweep.c             the port, discovery, the survey: what was read becomes the snapshot, and a reason to sweep again (stale)
- *     sweep_decide.c      the lock; SM tracking and take-over; the plan, by the candidate or by the generation in force; which
- *                         errors refuse a candidate; audit mode beside a master SM; in pkeyctl: whether a person agrees
+ *     sweep_lock.c        may this host write now: the lock, SM tracking, take-over; did another process write meanwhile
+ *     sweep_decide.c      the daemon's decision: opensm.conf, then by the candidate, or by the generation in force
+ *     sweep_once.c        the decision in pkeyctl, and whether a person agrees
+ *     sweep_plan.c        the plan by one generation: which errors refuse a candidate, names that are bound, audit mode beside a
+ *                         master SM, what the knowledge takes for the policy
  *     sweep_write.c       drift and differences; apply, phase by phase; OpenSM's file; how a sweep ends; the status line
  *     sweep_steps.c       what several of these steps do: begin a stage, store, fail, end; which bases are held
  *     reload.c            a candidate: another policy, other settings, or an older generation, to undo one. If the planner accepts

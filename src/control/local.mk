@@ -21,6 +21,9 @@ libpkeyd_core_la_SOURCES += \
 	src/control/schedule.h \
 	src/control/sweep.c \
 	src/control/sweep_decide.c \
+	src/control/sweep_lock.c \
+	src/control/sweep_once.c \
+	src/control/sweep_plan.c \
 	src/control/sweep_steps.c \
 	src/control/sweep_steps.h \
 	src/control/sweep.h \

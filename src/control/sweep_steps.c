@@ -75,6 +75,14 @@ int sweep_resolve(struct control *c, const struct generation *g, const struct su
         return r < 0 ? r : desired_compute(c->sweep.arena, *ret_memberships, ret);
 }
 
+int sweep_resolve_all(struct control *c, const struct generation *g, struct memberships **ret_memberships, struct desired **ret)
+{
+        struct subnet *larger;
+        int r = known_extend(c->sweep.arena, &c->known, c->snapshot->subnet, &larger);
+
+        return r < 0 ? r : sweep_resolve(c, g, larger, ret_memberships, ret);
+}
+
 struct observed *sweep_observed(const struct control *c)
 {
         return c->sweep.part.subnet ? c->sweep.part.observed : c->snapshot->observed;
@@ -239,6 +247,16 @@ void sweep_run_stage(struct control *c, enum control_state state, struct mad_sta
 void sweep_query_port(struct control *c, enum control_state state)
 {
         sweep_run_stage(c, state, port_query_stage(&c->sweep.query, m_keys_get(c->sweep.m_keys, c->port_guid)));
+}
+
+void sweep_lock(struct control *c)
+{
+        if (control_stands_by(c)) {
+                sweep_query_port(c, CONTROL_FINDING_SM);
+                return;
+        }
+        c->sweep.lock_at = USEC_INFINITY;
+        control_await(c, CONTROL_LOCKING, &(struct control_action) { .kind = CONTROL_LOCK });
 }
 
 void sweep_view_others(const struct control *c, struct sm_view *ret)

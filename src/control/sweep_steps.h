@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Functions that the files of a sweep call of each other: sweep.c those of sweep_decide.c, this one those of sweep_write.c, and all
- * three those of sweep_steps.c. */
+/* Functions that the files of a sweep call of each other: each those of the files that are below it in the list in control.h. */
 
 #include "control/sweep.h"
 
@@ -21,12 +20,16 @@ void sweep_end_with(struct control *c, enum sweep_result result, int error);
 void sweep_fail(struct control *c, const char *what, int error);
 /* The same: the sweep has to write, and could not take the lock. */
 void sweep_fail_without_store(struct control *c);
+/* Takes the lock; a guest that stands by does without, and queries where the master SM is. */
+void sweep_lock(struct control *c);
 void sweep_unlock(struct control *c);
 /* The tables of the ports that a plan of this sweep is about: of the fabric, or of a part of it. */
 struct observed *sweep_observed(const struct control *c);
 /* What a policy in force gives the ports of a subnet. Returns 0, -EBADMSG, -ENOMEM; both live in the arena of the sweep. */
 int sweep_resolve(struct control *c, const struct generation *g, const struct subnet *subnet, struct memberships **ret_memberships,
                   struct desired **ret);
+/* The same for all ports, also those that are not in the snapshot, or incomplete there. */
+int sweep_resolve_all(struct control *c, const struct generation *g, struct memberships **ret_memberships, struct desired **ret);
 void sweep_run_stage(struct control *c, enum control_state state, struct mad_stage stage);
 /* Queries PortInfo of the local port. */
 void sweep_query_port(struct control *c, enum control_state state);
@@ -51,9 +54,25 @@ void sweep_foresee_held(struct control *c);
 
 /* --- sweep_decide.c ------------------------------------------------------------------------------------------------- */
 
-void sweep_lock(struct control *c);
 /* Decides by which generation to plan, and plans; reads opensm.conf before, where the settings name it. */
 void sweep_decide(struct control *c);
+
+/* --- sweep_once.c --------------------------------------------------------------------------------------------------- */
+
+/* The same in pkeyctl. */
+void sweep_decide_once(struct control *c);
+
+/* --- sweep_plan.c --------------------------------------------------------------------------------------------------- */
+
+/* Plans by this generation, from now on that of the sweep. Returns 0; -EBADMSG: refused, findings say why; -ENOMEM. */
+int sweep_plan(struct control *c, struct generation *g, struct findings *findings);
+/* Is the policy of this generation in force? With CONTROL_SERVE that of a candidate is not, even if it is equal. An undo counts as
+ * in force, because it was: what concerns single ports does not refuse it. */
+bool sweep_is_in_force(const struct control *c, const struct generation *g);
+/* Is this generation (NULL: no) for the port that the sweep works through? */
+bool sweep_is_for_port(const struct control *c, const struct generation *g);
+/* Which ports a new policy connects or disconnects: for the journal, the caller of the reload, and the history. */
+void sweep_note_reach(struct control *c, struct findings *findings);
 
 /* --- sweep_write.c -------------------------------------------------------------------------------------------------- */
 

@@ -8,6 +8,7 @@ RELOAD = "src/control/reload.c"
 CONTROL = "src/control/control.c"
 STEPS = "src/control/sweep_steps.c"
 DECIDE = "src/control/sweep_decide.c"
+SWEEP_PLAN = "src/control/sweep_plan.c"
 LAYOUT = "src/plan/port_plan.c"
 GENERATION = "src/generation/generation.c"
 COMMAND = "src/pkeyctl/command_confirm.c"
@@ -32,8 +33,8 @@ WRONGS = [
     Wrong("undo-passes-over-a-reload", CONTROL, "if (c->confirm.undoing || !c->in_force || !c->candidate) {", "if (true) {"),
     Wrong("undo-is-not-tried-again", CONFIRM, "c->confirm.due = c->now + RETRY_UNDO;", "c->confirm.due = USEC_INFINITY;"),
     Wrong("undo-that-failed-goes-on", CONFIRM, "        c->confirm.undoing = false;\n        if (confirm_waits(c))", "        if (confirm_waits(c))"),
-    Wrong("undo-is-refused-like-a-new-policy", DECIDE, "        if (g->facts.undoes > 0)\n                return true;\n        if (control_serves(c))", "        if (control_serves(c))"),
-    Wrong("undo-audits-beside-an-sm", DECIDE, " || has_to_undo(s->generation))", ")"),
+    Wrong("undo-is-refused-like-a-new-policy", SWEEP_PLAN, "        if (g->facts.undoes > 0)\n                return true;\n        if (control_serves(c))", "        if (control_serves(c))"),
+    Wrong("undo-audits-beside-an-sm", SWEEP_PLAN, " || has_to_undo(s->generation))", ")"),
     # what is accepted meanwhile
     Wrong("confirm-admits-older-files", DECIDE, "        reload_admit_again(c);\n", ""),
     Wrong("confirm-by-a-guest", CONFIRM, "        if (control_is_guest(c)) {\n                refuse(c,", "        if (0) {\n                refuse(c,"),

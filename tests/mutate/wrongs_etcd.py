@@ -6,7 +6,8 @@ from wrongs import Wrong
 STORE, LEASE, HTTP = "src/etcd/etcd_store.c", "src/etcd/etcd_lease.c", "src/etcd/etcd_http.c"
 STATE, GATE = "src/state/state.c", "src/gate/gate.c"
 MAILBOX, JSON, LEASING = "src/etcd/etcd_mailbox.c", "src/records/lease_json.c", "src/control/leasing.c"
-DECIDE, CONFIRM, INTERNAL = "src/control/sweep_decide.c", "src/control/confirm.c", "src/control/control_internal.c"
+DECIDE, STEPS = "src/control/sweep_decide.c", "src/control/sweep_steps.c"
+CONFIRM, INTERNAL = "src/control/confirm.c", "src/control/control_internal.c"
 
 WRONGS = [
     Wrong("etcd-commit-without-the-lock", STORE, "etcd_if_created(key_of(s, \"lock\").text, s->lock)", "etcd_if_created(key_of(s, \"lock\").text, s->lock ? 0 : 1)"),
@@ -36,7 +37,7 @@ WRONGS = [
     Wrong("etcd-gate-does-not-ask", GATE, "        if (!g->holds_lock || g->holds_lock(g->lock_userdata))\n", "        if (g->holds_lock || g->holds_lock(g->lock_userdata))\n"),
     Wrong("etcd-gate-asks-first", GATE, "        if (!admit_set(g, &set))\n                return false;\n        if (!g->holds_lock", "        if (g->holds_lock && !g->holds_lock(g->lock_userdata))\n                return false;\n        if (!admit_set(g, &set))\n                return false;\n        if (true || !g->holds_lock"),
     Wrong("etcd-known-fabric-with-other-knowledge", "src/control/control.c", " && !c->discovery_failed && !c->knowledge_is_new &&\n", " && !c->discovery_failed &&\n"),
-    Wrong("etcd-guest-takes-the-lock", DECIDE, "        if (control_stands_by(c)) {\n                sweep_query", "        if (control_is_guest(c) && c->sm.state == SM_FOLLOW_WRITER) {\n                sweep_query"),
+    Wrong("etcd-guest-takes-the-lock", STEPS, "        if (control_stands_by(c)) {\n                sweep_query", "        if (control_is_guest(c) && c->sm.state == SM_FOLLOW_WRITER) {\n                sweep_query"),
     Wrong("etcd-guest-loads-its-files", DECIDE, "        if (control_is_guest(c) && c->candidate && c->in_force)\n", "        if (control_is_guest(c) && c->candidate && !c->in_force)\n"),
     Wrong("etcd-guest-undoes", CONFIRM, "if (control_is_guest(c)) { /* the time", "if (0) { /* the time"),
     Wrong("etcd-guest-keeps-its-generation", CONFIRM, "(control_is_guest(c) || !c->in_force || g->number", "(!c->in_force || g->number"),

@@ -14,7 +14,7 @@ RECORDS = "src/records/lease_json.c"
 LEASING = "src/control/leasing.c"
 SWEEP = "src/control/lease_sweep.c"
 SCHEDULE = "src/control/schedule.c"
-DECIDE = "src/control/sweep_decide.c"
+SWEEP_PLAN = "src/control/sweep_plan.c"
 COUNTS = "src/knowledge/counts.c"
 FREEZER = "src/control/freezer.c"
 KNOWLEDGE = "src/knowledge/knowledge.c"
@@ -119,7 +119,7 @@ WRONGS = [
     Wrong("standing-without-doubt", KNOWLEDGE, "        knowledge_doubt_absence(k);\n        return knowledge_counts_rebuild(k);", "        return knowledge_counts_rebuild(k);"),
     Wrong("retry-is-forgotten", SCHEDULE, "        if (kind == SWEEP_LEASE && result == SWEEP_DONE)\n                return;", "        if (0)\n                return;"),
     Wrong("leases-always-first", SCHEDULE, " && now < MIN(s->sweep_at, s->retry_at) + LEASES_FIRST))", "))"),
-    Wrong("change-of-leases-is-drift", DECIDE, "        c->sweep.leases_changed = leases_need_plan(c->leases);\n", ""),
+    Wrong("change-of-leases-is-drift", SWEEP_PLAN, "        c->sweep.leases_changed = leases_need_plan(c->leases);\n", ""),
     # a store that takes nothing
     Wrong("lease-unstored-caller-waits-for-ever", "src/leases/lease_life.c", "                lease_answer_late(l, lease, now);\n", ""),
     Wrong("lease-unstored-is-not-looked-at", "src/leases/lease_life.c", ", lease_answer_due(l->items[i])));", ", USEC_INFINITY));"),

@@ -6,7 +6,7 @@ from wrongs import Wrong
 PINS = "src/pins/pins.c"
 CLAIMS = "src/pins/claims.c"
 IDENTITY = "src/control/identity.c"
-DECIDE = "src/control/sweep_decide.c"
+SWEEP_PLAN = "src/control/sweep_plan.c"
 RECORDS = "src/records/stored_records.c"
 GUIDS = "src/policy/policy_guids.c"
 
@@ -46,11 +46,11 @@ WRONGS = [
     Wrong("identity-logged-each-time", IDENTITY, "if ((!old || strcmp(old->text, c->text) != 0) && n++", "if (n++"),
     Wrong("identity-another-name-is-no-news", IDENTITY, "if ((!old || strcmp(old->text, c->text) != 0) && n++", "if (!old && n++"),
     Wrong("identity-since-now", IDENTITY, "                new->since = before->since;\n", "                new->since = wall;\n"),
-    Wrong("sweep-refused-policy-binds", DECIDE, "(r == 0 && c->config.goal != CONTROL_PLAN ? pins_keep : pins_take_back)(&c->pins);", "pins_keep(&c->pins);"),
-    Wrong("sweep-never-binds", DECIDE, "(r == 0 && c->config.goal != CONTROL_PLAN ? pins_keep : pins_take_back)(&c->pins);", "pins_take_back(&c->pins);"),
+    Wrong("sweep-refused-policy-binds", SWEEP_PLAN, "(r == 0 && c->config.goal != CONTROL_PLAN ? pins_keep : pins_take_back)(&c->pins);", "pins_keep(&c->pins);"),
+    Wrong("sweep-never-binds", SWEEP_PLAN, "(r == 0 && c->config.goal != CONTROL_PLAN ? pins_keep : pins_take_back)(&c->pins);", "pins_take_back(&c->pins);"),
     Wrong("sweep-absent-by-their-own-names", "src/opensm_writer/opensm_writer.c", "{ .pins = w->job.pins }", "{ .pins = NULL }"),
     Wrong("sweep-pins-are-not-stored", "src/control/sweep_steps.c", "        records_put_pins(t, &c->pins);\n", ""),
-    Wrong("sweep-reload-by-their-own-names", DECIDE, "c->sweep.options.pins = control_pins(c, c->sweep.generation);", "c->sweep.options.pins = c->candidate == c->sweep.generation ? NULL : control_pins(c, c->sweep.generation);"),
+    Wrong("sweep-reload-by-their-own-names", SWEEP_PLAN, "c->sweep.options.pins = control_pins(c, c->sweep.generation);", "c->sweep.options.pins = c->candidate == c->sweep.generation ? NULL : control_pins(c, c->sweep.generation);"),
     Wrong("records-pin-is-put-before-it-is-deleted", RECORDS, "                store_delete(t, store_key(RECORDS_PIN_KEY, p->gone[i].v).text);\n", "                t->error = t->error;\n"),
     Wrong("records-pin-of-another-key", RECORDS, " || strcmp(key, store_key(RECORDS_PIN_KEY, pin.node.v).text) != 0)", ")"),
     # the lines of the policy
