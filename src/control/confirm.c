@@ -8,7 +8,6 @@
 
 #define WARN_BEFORE (60 * USEC_PER_SEC)
 #define RETRY_UNDO  (60 * USEC_PER_SEC)
-#define RETRY_STORE USEC_PER_SEC
 
 bool confirm_waits(const struct control *c)
 {
@@ -44,42 +43,6 @@ void confirm_begin(struct control *c)
                 return;
         /* a clock that was set back does not make the time longer */
         set_time(c, MIN(f->confirm_until > wall ? f->confirm_until - wall : 0, f->confirm_for) * USEC_PER_SEC);
-}
-
-/* What this head node wanted to store about generations is not what happened. If the store could not be read before, or a change
- * was copied to this host and reloaded, the candidate may be the same. */
-static void adopt(struct control *c, struct generation *g)
-{
-        bool is_same = c->in_force && c->in_force->number == g->number &&
-                       generation_has_policy(g, c->in_force->policy_bytes, c->in_force->n_policy_bytes);
-
-        g->carried_out = is_same && c->in_force->carried_out;
-        c->unannounced |= !is_same;
-        generation_unref(c->in_force);
-        c->in_force = control_continue(c, g);
-        c->unstored_before = generation_unref(c->unstored_before);
-        c->unstored = generation_unref(c->unstored);
-        c->confirm.stored_serial = c->confirm.facts_serial;
-        confirm_begin(c);
-}
-
-/* Of two head nodes the writer goes on by its own generation, unless pkeyctl apply has brought a later one into force. */
-static bool should_adopt(const struct control *c, const struct generation *g)
-{
-        return g && (control_is_guest(c) || !c->in_force || g->number > c->in_force->number);
-}
-
-/* The other head node wrote, so that the master SM was there, although this one did not notice: then it takes over once more. */
-void confirm_take_changed(struct control *c, const struct control_lock *lock)
-{
-        if (lock->by_other_head && c->config.shares_store && c->sm.state == SM_FOLLOW_WRITER)
-                c->sm.state = SM_FOLLOW_STANDBY;
-        if (lock->changed)
-                control_take_changed(c, lock->changed);
-        if (should_adopt(c, lock->in_force))
-                adopt(c, lock->in_force);
-        else
-                generation_unref(lock->in_force);
 }
 
 /* Why a change could not be undone; NULL: it could. */
@@ -146,13 +109,22 @@ static void answer_confirmation(struct control *c, enum reload_outcome outcome, 
 
 /* --- confirm -------------------------------------------------------------------------------------------------------- */
 
-static void answer_kept(struct control *c)
+void confirm_is_stored(struct control *c)
 {
         char text[96];
 
         (void) snprintf(text, sizeof(text), "generation %" PRIu64 " is confirmed: it stays in force",
                         c->in_force ? c->in_force->number : 0);
         answer_confirmation(c, RELOAD_CARRIED_OUT, text);
+}
+
+void confirm_is_not_stored(struct control *c, int r)
+{
+        char text[256];
+
+        (void) snprintf(text, sizeof(text), "confirmed, but this could not be stored: %s; pkeyd tries again, and if it is "
+                        "restarted before that succeeds, the change is undone", strerror(-r));
+        answer_confirmation(c, RELOAD_WAITS, text);
 }
 
 void confirm_keep(struct control *c, const struct control_event *event)
@@ -173,9 +145,9 @@ void confirm_keep(struct control *c, const struct control_event *event)
         g->facts.confirmed_by = event->asked.by;
         log_add(c->log, LOG_EVENT_CONFIRMED, &where, "generation %" PRIu64 " is confirmed: it stays in force", g->number);
         c->confirm.request = event->asked.request; /* of the only one: now no other change waits */
-        confirm_facts_changed(c);
+        control_facts_changed(c);
         if (c->unstored) /* nothing was written yet: without it there is nothing that could be undone */
-                answer_kept(c);
+                confirm_is_stored(c);
 }
 
 /* --- undo ----------------------------------------------------------------------------------------------------------- */
@@ -248,7 +220,7 @@ static void time_is_over(struct control *c)
                         "the store has no generation before it; it stays in force", c->in_force->number);
                 c->in_force->facts.confirm_for = 0;
                 stop_time(c);
-                confirm_facts_changed(c);
+                control_facts_changed(c);
                 return;
         }
         log_add(c->log, LOG_EVENT_CONFIRM_OVER, &where, "generation %" PRIu64 " was not confirmed in time: pkeyd goes back to the files "
@@ -297,111 +269,7 @@ const char *confirm_accepted(struct control *c)
         return g->facts.confirm_for > 0 ? begin_time(c) : NULL;
 }
 
-/* --- storing between two sweeps ------------------------------------------------------------------------------------- */
-
-void confirm_facts_changed(struct control *c)
-{
-        c->confirm.facts_serial++;
-        c->confirm.store_at = c->now;
-        if (c->in_force->audits || c->in_force->number == 0) /* it is not in the store */
-                c->confirm.stored_serial = c->confirm.facts_serial;
-}
-
-bool confirm_facts_are_stored(const struct control *c)
-{
-        return c->confirm.stored_serial == c->confirm.facts_serial;
-}
-
-void confirm_facts_storing(struct control *c)
-{
-        c->confirm.storing_serial = c->confirm.facts_serial;
-}
-
-void confirm_facts_stored(struct control *c)
-{
-        c->confirm.stored_serial = c->confirm.storing_serial;
-        if (confirm_facts_are_stored(c))
-                answer_kept(c);
-}
-
-static void end_storing(struct control *c)
-{
-        c->confirm.storing = arena_free(c->confirm.storing);
-        control_do(c, &(struct control_action) { .kind = CONTROL_UNLOCK });
-        c->state = CONTROL_IDLE;
-}
-
-static void fail_to_store(struct control *c, int r)
-{
-        char text[256];
-
-        c->confirm.store_at = c->now + RETRY_STORE;
-        if (r == -EWOULDBLOCK)
-                return; /* another process writes tables; soon it does not */
-        (void) snprintf(text, sizeof(text), "confirmed, but this could not be stored: %s; pkeyd tries again, and if it is "
-                        "restarted before that succeeds, the change is undone", strerror(-r));
-        answer_confirmation(c, RELOAD_WAITS, text);
-}
-
-void confirm_locked(struct control *c, const struct control_event *event)
-{
-        int r = event->lock.r;
-
-        c->state = CONTROL_IDLE;
-        confirm_take_changed(c, &event->lock);
-        if (event->lock.changed)
-                schedule_full_sweep(&c->schedule);
-        if (r == -EUCLEAN) {
-                control_unstore(c);
-                schedule_full_sweep(&c->schedule); /* stores everything */
-        }
-        if (r < 0) {
-                fail_to_store(c, r);
-                return;
-        }
-        if (c->unstored || control_is_guest(c)) { /* facts come after the files: the sweep stores both */
-                control_do(c, &(struct control_action) { .kind = CONTROL_UNLOCK });
-                return;
-        }
-        c->confirm.storing = arena_new();
-        store_transaction_init(&c->confirm.transaction, c->confirm.storing);
-        if (!confirm_facts_are_stored(c))
-                records_put_facts(&c->confirm.transaction, c->in_force);
-        records_put_leases(&c->confirm.transaction, c->leases);
-        leases_storing(c->leases);
-        if (c->confirm.transaction.error < 0) {
-                end_storing(c);
-                fail_to_store(c, -ENOMEM);
-                return;
-        }
-        confirm_facts_storing(c);
-        control_await(c, CONTROL_STORING_FACTS, &(struct control_action) {
-                .kind = CONTROL_STORE, .transaction = &c->confirm.transaction,
-        });
-}
-
-void confirm_stored(struct control *c, const struct control_event *event)
-{
-        end_storing(c);
-        if (event->r == -EUCLEAN)
-                control_unstore(c);
-        if (event->r < 0)
-                fail_to_store(c, event->r);
-        else {
-                confirm_facts_stored(c);
-                leases_stored(c->leases);
-        }
-}
-
 /* --- what is due ---------------------------------------------------------------------------------------------------- */
-
-static bool has_to_store(const struct control *c)
-{
-        if (c->state != CONTROL_IDLE || c->unstored || control_is_guest(c))
-                return false;
-        /* a sweep that is due now stores leases */
-        return !confirm_facts_are_stored(c) || (!leases_are_stored(c->leases) && c->now < schedule_due(&c->schedule));
-}
 
 static void warn(struct control *c)
 {
@@ -427,22 +295,13 @@ void confirm_tick(struct control *c)
                 warn(c);
         if (c->now >= f->due && !f->undoing)
                 time_is_over(c);
-        if (!has_to_store(c) || c->now < f->store_at)
-                return;
-        control_await(c, CONTROL_LOCKING_FACTS, &(struct control_action) { .kind = CONTROL_LOCK });
 }
 
 usec_t confirm_due(const struct control *c)
 {
         const struct confirm *f = &c->confirm;
-        usec_t due = MIN(f->warn_at, f->undoing ? USEC_INFINITY : f->due);
 
         if (c->status.stopping || control_is_guest(c))
                 return USEC_INFINITY;
-        return has_to_store(c) ? MIN(due, f->store_at) : due;
-}
-
-void confirm_done(struct control *c)
-{
-        c->confirm.storing = arena_free(c->confirm.storing);
+        return MIN(f->warn_at, f->undoing ? USEC_INFINITY : f->due);
 }

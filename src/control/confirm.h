@@ -13,17 +13,13 @@
  * that the time goes on while pkeyd does not run. If it is over when pkeyd starts, the change is undone at once. While a change
  * waits, no other one is accepted.
  *
- * A confirmation, and how a generation ended, are stored by the next sweep that stores anything, or between two sweeps under the
- * lock. A confirmation is answered when it is stored: until then a kill would lose it.
+ * A confirmation is answered when it is stored (sync.h): until then a kill would lose it.
  */
 
 #include "control/control_internal.h"
 
 /* pkeyd starts: the time of the generation in force goes on. */
 void confirm_begin(struct control *c);
-/* Takes what another process has stored. If that was the other head node, its generation is in force here, too, and the time to
- * confirm it goes on. */
-void confirm_take_changed(struct control *c, const struct control_lock *lock);
 /* Does the generation in force wait to be confirmed? */
 bool confirm_waits(const struct control *c);
 /* A candidate has come into force. Returns why it does not wait to be confirmed, although it should (a static string), or NULL. */
@@ -44,14 +40,6 @@ void confirm_withdrawn(struct control *c, uint64_t request);
 void confirm_tick(struct control *c);
 usec_t confirm_due(const struct control *c);
 
-/* The facts of the generation in force changed, and must be stored. */
-void confirm_facts_changed(struct control *c);
-bool confirm_facts_are_stored(const struct control *c);
-/* A transaction has the facts as they are now; it was committed. */
-void confirm_facts_storing(struct control *c);
-void confirm_facts_stored(struct control *c);
-/* Handle the answers in CONTROL_LOCKING_FACTS and CONTROL_STORING_FACTS. */
-void confirm_locked(struct control *c, const struct control_event *event);
-void confirm_stored(struct control *c, const struct control_event *event);
-
-void confirm_done(struct control *c);
+/* The facts of the generation in force were stored, or could not be (negative errno): answers the caller of a confirmation. */
+void confirm_is_stored(struct control *c);
+void confirm_is_not_stored(struct control *c, int r);

@@ -10,6 +10,7 @@
 #include "control/leasing.h"
 #include "control/reload.h"
 #include "control/sweep.h"
+#include "control/sync.h"
 #include "events/event_text.h"
 #include "util/text.h"
 
@@ -180,13 +181,13 @@ static void take_start(struct control *c, const struct control_start *start)
         bool serves = control_serves(c), stores;
 
         c->candidate = start->candidate;
-        c->in_force = serves && start->in_force ? control_continue(c, start->in_force) : start->in_force;
+        c->in_force = serves && start->in_force ? sync_continue(c, start->in_force) : start->in_force;
         stores = serves && has_other_settings(c->in_force, &start->remembered->files);
-        control_take_remembered(c, start->remembered);
+        sync_take_all(c, start->remembered);
         if (serves)
                 reload_admit_again(c);
         if (stores && !c->in_force->audits)
-                control_will_store(c, c->in_force);
+                sync_will_store(c, c->in_force);
 }
 
 static bool has_opensm_file(const struct generation *g)
@@ -408,8 +409,8 @@ static const handler answers[CONTROL_N_STATES][CONTROL_N_EVENTS] = {
                 [CONTROL_EVENT_FILE_WRITTEN] = sweep_writer_answered,
         },
         [CONTROL_STORING_END] = { [CONTROL_EVENT_STORED] = on_stored_at_end },
-        [CONTROL_LOCKING_FACTS] = { [CONTROL_EVENT_LOCK] = confirm_locked },
-        [CONTROL_STORING_FACTS] = { [CONTROL_EVENT_STORED] = confirm_stored },
+        [CONTROL_LOCKING_FACTS] = { [CONTROL_EVENT_LOCK] = sync_locked },
+        [CONTROL_STORING_FACTS] = { [CONTROL_EVENT_STORED] = sync_stored },
 };
 
 static void update_text(struct control *c)
@@ -508,6 +509,7 @@ int control_event(struct control *c, usec_t now, const struct control_event *eve
                 end_sweep(c);
         leasing_tick(c);
         confirm_tick(c);
+        sync_tick(c);
         interrupt_reading(c);
         update_status(c);
         return 0;
@@ -562,7 +564,7 @@ usec_t control_due(const struct control *c)
                 due = MIN(schedule_due(&c->schedule), c->reading_local ? USEC_INFINITY : verbs_check_due(c->verbs));
         else
                 due = MIN(sweep_due(c), interruption_due(c));
-        return MIN(due, MIN(confirm_due(c), leasing_due(c)));
+        return MIN(MIN(due, sync_due(c)), MIN(confirm_due(c), leasing_due(c)));
 }
 
 /* --- status --------------------------------------------------------------------------------------------------------- */
@@ -670,7 +672,7 @@ struct control *control_free(struct control *c)
         findings_done(&c->lease_refusal.findings);
         generation_history_done(&c->history);
         before_records_done(&c->before);
-        confirm_done(c);
+        sync_done(c);
         generation_unref(c->unstored);
         generation_unref(c->unstored_before);
         reload_done(c);

@@ -65,11 +65,13 @@
  *                         it for the fabric, it comes into force; else it is dropped. Callers that wait for a reload
  *     leasing.c           requests for leases, and when they end; a guest passes them on to the other head node
  *     lease_sweep.c       sweeps for leases, on a part of the fabric
- *     confirm.c           changes that wait to be confirmed, and undo; facts of generations that are stored between two sweeps
+ *     sync.c              the store: what must be stored, what another process has stored since, the facts and leases that are
+ *                         stored between two sweeps
+ *     confirm.c           changes that wait to be confirmed, and undo
  *     freezer.c           ports that are frozen, from one sweep to the next
  *     identity.c          nodes that claim a name, from one sweep to the next
  *     schedule.c          when the next sweep is due, of which kind, and how long after a failure
- *     control_internal.c  records that were loaded from the store; what this host may do: as a guest, on standby, as the writer
+ *     control_internal.c  actions; what this host may do: as a guest, on standby, as the writer
  *
  * Control knows nothing about sockets, files, signals, D-Bus, systemd and the bytes of a MAD, nor whether time is real.
  */
@@ -143,7 +145,7 @@ enum control_state {
         CONTROL_WRITING_OPENSM, /* see opensm_writer/opensm_writer.h */
         CONTROL_MIRRORING,
         CONTROL_STORING_END,    /* what the sweep found out */
-        CONTROL_LOCKING_FACTS,  /* between two sweeps: see confirm.h */
+        CONTROL_LOCKING_FACTS,  /* between two sweeps: see sync.h */
         CONTROL_STORING_FACTS,
         CONTROL_ENDED,
         CONTROL_N_STATES,

@@ -28,96 +28,12 @@ void control_drop_kept_policy(struct control *c)
         c->kept_policy = (struct kept_policy) {};
 }
 
-void control_take_remembered(struct control *c, struct remembered *m)
+void control_facts_changed(struct control *c)
 {
-        control_drop_kept_policy(c);
-        if (control_is_guest(c)) /* the OpenSM of this host, whose file is not in the store */
-                knowledge_take_foreign(m->knowledge, c->knowledge);
-        (void) knowledge_free(c->knowledge);
-        (void) index_memory_free(c->indexes);
-        known_done(&c->known);
-        pins_done(&c->pins);
-        if (!control_serves(c) || !c->leases_taken || control_is_guest(c)) {
-                leases_pass_on(c->leases, m->leases);
-                (void) leases_free(c->leases);
-                c->leases = STEAL(m->leases);
-                leases_start(c->leases, c->now, c->wall / USEC_PER_SEC);
-        }
-        c->leases_taken = true;
-        generation_history_done(&c->history);
-        before_records_done(&c->before);
-        c->knowledge = STEAL(m->knowledge);
-        c->indexes = STEAL(m->indexes);
-        c->known = STEAL(m->known);
-        c->pins = STEAL(m->pins);
-        c->history = STEAL(m->history);
-        c->before = STEAL(m->before);
-        c->last_number = MAX(c->last_number, m->generation);
-        (void) snprintf(c->boot, sizeof(c->boot), "%s", m->boot);
-        (void) remembered_free(m);
-}
-
-/* A generation that only audits is not in the store: if another process gave its number to another generation, this one gets a new
- * number. If the state directory was deleted, the other process has begun a new store, which has neither the generation in force
- * nor leases, so that they must be stored again. A guest stores its generation if it writes before the other head node has stored
- * one. */
-void control_take_changed(struct control *c, struct remembered *changed)
-{
-        struct generation *g = control_serves(c) ? c->in_force : NULL;
-        uint64_t stored = changed->generation;
-        bool is_guest = control_is_guest(c);
-        bool has_lost_number = g && !is_guest && g->number == stored && changed->policy &&
-                               !generation_has_policy(g, changed->policy, changed->n_policy);
-
-        control_take_remembered(c, changed);
-        c->knowledge_is_new = true;
-        if (!g)
-                return;
-        if (!is_guest)
-                leases_unstore(c->leases);
-        if (has_lost_number) {
-                g->number = ++c->last_number;
-                c->unannounced = true;
-        }
-        if (g->number > stored && !g->audits)
-                control_will_store(c, g);
-}
-
-void control_unstore(struct control *c)
-{
-        knowledge_unstore(c->knowledge);
-        (void) index_memory_unstore(c->indexes); /* if out of memory, some freed indexes are not stored */
-        known_unstore(&c->known);
-        pins_unstore(&c->pins);
-        leases_unstore(c->leases);
-        generation_history_done(&c->history);
-        before_records_done(&c->before);
-        if (c->in_force && c->in_force->number > 0 && !c->in_force->audits)
-                control_will_store(c, c->in_force);
-}
-
-struct generation *control_continue(struct control *c, struct generation *g)
-{
-        struct generation *candidate = c->candidate;
-
-        if (!candidate || !generation_has_policy(candidate, g->policy_bytes, g->n_policy_bytes))
-                return g;
-        generation_continue(candidate, g);
-        generation_unref(g);
-        c->candidate = NULL;
-        schedule_no_candidate(&c->schedule);
-        return candidate;
-}
-
-void control_will_store(struct control *c, struct generation *g)
-{
-        if (c->unstored && c->unstored->number != g->number) {
-                generation_unref(c->unstored_before);
-                c->unstored_before = STEAL(c->unstored);
-        }
-        generation_unref(c->unstored);
-        c->unstored = generation_ref(g);
-        g->facts.settings_size = g->n_settings_bytes; /* what is stored */
+        c->confirm.facts_serial++;
+        c->confirm.store_at = c->now;
+        if (c->in_force->audits || c->in_force->number == 0) /* it is not in the store */
+                c->confirm.stored_serial = c->confirm.facts_serial;
 }
 
 void control_set_status(struct control *c, const char *format, ...)

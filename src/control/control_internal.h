@@ -235,24 +235,15 @@ void control_await(struct control *c, enum control_state state, const struct con
 /* Sets the status line. */
 void control_set_status(struct control *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* --- the store -------------------------------------------------------------------------------------------------------- */
+/* --- what is kept ----------------------------------------------------------------------------------------------------- */
 
-/* Takes the contents of m, which replace what is known. */
-void control_take_remembered(struct control *c, struct remembered *m);
-/* The same, of what another process has stored since. */
-void control_take_changed(struct control *c, struct remembered *changed);
-/* The store was lost: everything must be stored again. */
-void control_unstore(struct control *c);
-/* This generation must be stored as the one in force. */
-void control_will_store(struct control *c, struct generation *g);
+/* The facts of the generation in force changed, and must be stored. */
+void control_facts_changed(struct control *c);
 /* The next sweep is none for leases only: what the policy gives each port must be computed again. */
 void control_drop_kept_policy(struct control *c);
 
 /* --- generations ------------------------------------------------------------------------------------------------------ */
 
-/* `g` is in force by the store. If the candidate has its policy, that continues it, with the name of the file for messages. Takes
- * g; returns what is in force. */
-struct generation *control_continue(struct control *c, struct generation *g);
 /* The candidate, or without one the generation in force. */
 struct generation *control_wanted(const struct control *c);
 /* The pins by which this generation names nodes; NULL: it takes the names that they give themselves. */

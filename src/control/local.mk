@@ -27,4 +27,6 @@ libpkeyd_core_la_SOURCES += \
 	src/control/sweep_steps.c \
 	src/control/sweep_steps.h \
 	src/control/sweep.h \
-	src/control/sweep_write.c
+	src/control/sweep_write.c \
+	src/control/sync.c \
+	src/control/sync.h

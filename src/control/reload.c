@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "control/confirm.h"
+#include "control/sync.h"
 #include "events/event_text.h"
 #include "util/text.h"
 
@@ -137,7 +138,7 @@ void reload_note_outcome(struct control *c, enum sweep_result result)
             memcmp(before.held, g->facts.held, sizeof(before.held)) == 0)
                 return;
         g->facts.ended = c->wall / USEC_PER_SEC;
-        confirm_facts_changed(c);
+        control_facts_changed(c);
 }
 
 void reload_sweep_ended(struct control *c, enum sweep_result result)
@@ -233,7 +234,7 @@ void reload_accept(struct control *c)
         if (why)
                 note_no_wait(c, why);
         if (!g->audits && control_serves(c))
-                control_will_store(c, g);
+                sync_will_store(c, g);
 }
 
 /* Why this host only compares tables with the generation; NULL: it writes them, so that it is in force. */

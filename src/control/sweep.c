@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "control/confirm.h"
 #include "control/leasing.h"
 #include "control/sweep_steps.h"
+#include "control/sync.h"
 
 /* --- tables ------------------------------------------------------------------------------------------------- */
 
@@ -306,7 +306,7 @@ void sweep_followed(struct control *c, const struct control_event *event)
         bool sweeps = c->sweep.arena, changed = lock->changed;
 
         (void) snprintf(c->follow_problem, sizeof(c->follow_problem), "%s", lock->r < 0 ? lock->why ?: strerror(-lock->r) : "");
-        confirm_take_changed(c, lock);
+        sync_take_changed(c, lock);
         leasing_note_confirmed(c);
         if (!sweeps)
                 c->state = CONTROL_IDLE;

@@ -2,8 +2,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "control/confirm.h"
 #include "control/sweep_steps.h"
+#include "control/sync.h"
 #include "events/event_text.h"
 
 #define LOCK_RETRY USEC_PER_SEC
@@ -138,7 +138,7 @@ void sweep_locked(struct control *c, const struct control_event *event)
         }
         if (event->lock.r == -EUCLEAN && !s->store_was_lost) {
                 s->store_was_lost = true;
-                control_unstore(c);
+                sync_unstore(c);
                 sweep_lock(c);
                 return;
         }
@@ -150,7 +150,7 @@ void sweep_locked(struct control *c, const struct control_event *event)
                 sweep_fail_without_store(c);
                 return;
         }
-        confirm_take_changed(c, &event->lock);
+        sync_take_changed(c, &event->lock);
         /* the tables were read before the other process changed them */
         s->is_outdated = s->waited_for_lock || (event->lock.changed && control_serves(c));
         /* two guests that both lock would outdate each other's sweeps for ever, if none queried where the SM is */

@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "control/confirm.h"
 #include "control/lease_sweep.h"
 #include "control/leasing.h"
+#include "control/sync.h"
 
 static void note_error(struct control *c, int error)
 {
@@ -164,9 +164,9 @@ static void put_all(struct control *c, struct store_transaction *t)
                 records_put_generation(t, &c->history, c->unstored_before, &limits);
         if (c->unstored)
                 records_put_generation(t, &c->history, c->unstored, &limits);
-        else if (!confirm_facts_are_stored(c))
+        else if (!sync_facts_are_stored(c))
                 records_put_facts(t, c->in_force);
-        confirm_facts_storing(c);
+        sync_facts_storing(c);
         records_put_before(t, &c->before, sweep_number(c), &c->sweep.before);
 }
 
@@ -195,7 +195,7 @@ int sweep_take_stored(struct control *c, const struct control_event *event)
 
         c->sweep.storing = arena_free(c->sweep.storing);
         if (event->r == -EUCLEAN)
-                control_unstore(c);
+                sync_unstore(c);
         if (event->r < 0)
                 return event->r;
         knowledge_stored(c->knowledge);
@@ -212,7 +212,7 @@ int sweep_take_stored(struct control *c, const struct control_event *event)
         c->unstored = generation_unref(c->unstored);
         before_records_stored(&c->before, sweep_number(c), &c->sweep.before);
         c->sweep.before = (struct layout) {};
-        confirm_facts_stored(c);
+        sync_facts_stored(c);
         c->store_failed = false;
         return 0;
 }

@@ -6,6 +6,7 @@
 #include "control/leasing.h"
 #include "control/reload.h"
 #include "control/sweep_steps.h"
+#include "control/sync.h"
 #include "events/event_text.h"
 #include "util/text.h"
 
@@ -137,7 +138,7 @@ static void bring_into_force(struct control *c, struct generation *g)
         c->results.generation = g->number = ++c->last_number;
         g->facts.time = c->wall / USEC_PER_SEC;
         g->facts.confirm_until = g->facts.confirm_for > 0 ? g->facts.time + g->facts.confirm_for : 0;
-        control_will_store(c, g);
+        sync_will_store(c, g);
         leasing_accepted(c);
 }
 

@@ -379,6 +379,7 @@ WRITER = "src/opensm_writer/opensm_writer.c"
 EVENT_TEXT = "src/events/event_text.c"
 VERBS = "src/host/verbs_check.c"
 CONTROL_INTERNAL = "src/control/control_internal.c"
+SYNC = "src/control/sync.c"
 GENERATION = "src/generation/generation.c"
 CONTROL_SNAPSHOT = "src/actions/snapshot.c"
 CONTROL_LOG = "src/events/log.c"
@@ -414,7 +415,7 @@ WRONGS += [
           "&c->status.ports)))\n                n->last_success = c->wall;\n        if (false && is_right("),
     Wrong("control-held-base-is-swept-for", CONTROL, "s->result == SWEEP_PARTIAL && s->only_waits ? SWEEP_DONE : s->result", "s->result"),
     Wrong("control-audit-is-a-success", CONTROL, "        return ports->differ == 0 && ports->unreachable == 0 && ports->silent == 0;", "        return ports->unreachable == 0 && ports->silent == 0;"),
-    Wrong("control-same-policy-is-another", CONTROL_INTERNAL, "        generation_continue(candidate, g);\n", ""),
+    Wrong("control-same-policy-is-another", SYNC, "        generation_continue(candidate, g);\n", ""),
     # reloads
     Wrong("reload-answered-by-the-sweep-that-runs", RELOAD, "return c->sweep.kind == SWEEP_FULL && q->serial < c->sweep.first_serial;",
           "return c->sweep.kind == SWEEP_FULL;"),
@@ -446,7 +447,7 @@ WRONGS += [
     Wrong("sweep-takes-over-by-old-tables", SWEEP_LOCK, "if (c->sweep.is_outdated && sm_is_here(&view)) {", "if (0) {"),
     Wrong("sweep-lock-wait-said-each-time", SWEEP_LOCK, "        if (!c->sweep.waited_for_lock)\n",
           ""),
-    Wrong("sweep-forgets-indexes", CONTROL_INTERNAL, "        c->indexes = STEAL(m->indexes);\n",
+    Wrong("sweep-forgets-indexes", SYNC, "        c->indexes = STEAL(m->indexes);\n",
           "        c->indexes = index_memory_new();\n"),
     Wrong("sweep-indexes-not-stored", SWEEP_STEPS, "        records_put_indexes(t, c->indexes);\n", ""),
     Wrong("sweep-audit-writes", "src/control/control_internal.c", "return !g->audits && control_may_write(c, g);", "return control_may_write(c, g);"),
@@ -1078,7 +1079,7 @@ WRONGS += [
     Wrong("sweep-announced-outlives-the-apply", SWEEP_WRITE, "        knowledge_withdraw(c->knowledge);\n", ""),
     Wrong("sweep-failed-store-is-a-store", SWEEP_STEPS, "        if (event->r < 0)\n                return event->r;\n        knowledge_stored(c->knowledge);\n",
           "        knowledge_stored(c->knowledge);\n        if (event->r < 0)\n                return event->r;\n"),
-    Wrong("sweep-lost-store-is-as-it-was", SWEEP_STEPS, "        if (event->r == -EUCLEAN)\n                control_unstore(c);\n", ""),
+    Wrong("sweep-lost-store-is-as-it-was", SWEEP_STEPS, "        if (event->r == -EUCLEAN)\n                sync_unstore(c);\n", ""),
     Wrong("sweep-others-wrote-nothing", SWEEP_LOCK, "(c->config.confirm || event->lock.changed))", "c->config.confirm)"),
     Wrong("sweep-asked-in-no-time", SWEEP_LOCK, "(c->config.confirm || event->lock.changed))", "event->lock.changed)"),
     Wrong("gate-vouched-is-empty", GATE, "knowledge_get(g->knowledge, b.record)->vouched)", "false)"),
@@ -1111,10 +1112,10 @@ WRONGS += [
     Wrong("sweep-beside-audits-while-it-runs", SWEEP_PLAN, "s->generation->audits |= subnet", "s->generation->audits = subnet"),
     Wrong("sweep-beside-apply-is-told", SWEEP_PLAN, "s->options.beside_sm = BESIDE_SM_REFUSED;", ";"),
     Wrong("event-beside-sm-is-any-finding", "src/events/event_text.c", "                return LOG_EVENT_BESIDE_SM;\n", "                return LOG_EVENT_FINDING;\n"),
-    Wrong("sweep-number-of-two-policies", CONTROL_INTERNAL, "        if (has_lost_number) {\n", "        if (0) {\n"),
-    Wrong("sweep-another-store-without-leases", CONTROL_INTERNAL, "        if (!is_guest)\n                leases_unstore(c->leases);\n", ""),
-    Wrong("sweep-another-store-without-files", CONTROL_INTERNAL, "        if (g->number > stored && !g->audits)\n", "        if (0)\n"),
-    Wrong("sweep-number-changes-by-itself", CONTROL_INTERNAL, "changed->policy &&\n                               !generation_has_policy(g, changed->policy, changed->n_policy);", "changed->policy;"),
+    Wrong("sweep-number-of-two-policies", SYNC, "        if (has_lost_number) {\n", "        if (0) {\n"),
+    Wrong("sweep-another-store-without-leases", SYNC, "        if (!is_guest)\n                leases_unstore(c->leases);\n", ""),
+    Wrong("sweep-another-store-without-files", SYNC, "        if (g->number > stored && !g->audits)\n", "        if (0)\n"),
+    Wrong("sweep-number-changes-by-itself", SYNC, "changed->policy &&\n                               !generation_has_policy(g, changed->policy, changed->n_policy);", "changed->policy;"),
     Wrong("plan-index0-gives-way", PORT_PLAN, "alone && gives_way_to_index0(pp, key) ? 0 :", "false ? 0 :"),
     Wrong("plan-index0-takes-both", PORT_PLAN, "alone && gives_way_to_index0(pp, key) ? 0 :", "gives_way_to_index0(pp, key) ? 0 :"),
     Wrong("plan-index0-falls-on-the-way", PORT_PLAN, "(after < before || gives_way_to_index0(pp, key))", "after < before"),
@@ -1157,9 +1158,9 @@ WRONGS += [
     Wrong("sweep-stale-apply-goes-on", SWEEP_WRITE,
           "        if (apply_is_stale(c->sweep.apply))\n                apply_abort(c->sweep.apply);\n", ""),
     Wrong("sweep-gate-stays-open", "src/control/sweep_steps.c", "        gate_close(c->gate);\n", ""),
-    Wrong("control-number-goes-back", CONTROL_INTERNAL, "c->last_number = MAX(c->last_number, m->generation);",
+    Wrong("control-number-goes-back", SYNC, "c->last_number = MAX(c->last_number, m->generation);",
           "c->last_number = m->generation;"),
-    Wrong("control-audited-was-in-force", CONTROL_INTERNAL, " && !c->in_force->audits)\n", ")\n"),
+    Wrong("control-audited-was-in-force", SYNC, " && !c->in_force->audits)\n", ")\n"),
     # who took part in what a notice tells of, as it was when it came
     Wrong("ends-conflict-of-who-is-plugged-in", "src/violations/notice_ends.c", "if (f->plugged_in == by_gid || f->plugged_in == by_lid)",
           "if (f->plugged_in == by_gid)"),

@@ -7,7 +7,7 @@ STORE, LEASE, HTTP = "src/etcd/etcd_store.c", "src/etcd/etcd_lease.c", "src/etcd
 STATE, GATE = "src/state/state.c", "src/gate/gate.c"
 MAILBOX, JSON, LEASING = "src/etcd/etcd_mailbox.c", "src/records/lease_json.c", "src/control/leasing.c"
 DECIDE, STEPS = "src/control/sweep_decide.c", "src/control/sweep_steps.c"
-CONFIRM, INTERNAL = "src/control/confirm.c", "src/control/control_internal.c"
+CONFIRM, INTERNAL, SYNC = "src/control/confirm.c", "src/control/control_internal.c", "src/control/sync.c"
 
 WRONGS = [
     Wrong("etcd-commit-without-the-lock", STORE, "etcd_if_created(key_of(s, \"lock\").text, s->lock)", "etcd_if_created(key_of(s, \"lock\").text, s->lock ? 0 : 1)"),
@@ -40,9 +40,9 @@ WRONGS = [
     Wrong("etcd-guest-takes-the-lock", STEPS, "        if (control_stands_by(c)) {\n                sweep_query", "        if (control_is_guest(c) && c->sm.state == SM_FOLLOW_WRITER) {\n                sweep_query"),
     Wrong("etcd-guest-loads-its-files", DECIDE, "        if (control_is_guest(c) && c->candidate && c->in_force)\n", "        if (control_is_guest(c) && c->candidate && !c->in_force)\n"),
     Wrong("etcd-guest-undoes", CONFIRM, "if (control_is_guest(c)) { /* the time", "if (0) { /* the time"),
-    Wrong("etcd-guest-keeps-its-generation", CONFIRM, "(control_is_guest(c) || !c->in_force || g->number", "(!c->in_force || g->number"),
-    Wrong("etcd-writer-ignores-an-apply", CONFIRM, "(control_is_guest(c) || !c->in_force || g->number > c->in_force->number)", "control_is_guest(c)"),
-    Wrong("etcd-writer-goes-back", CONFIRM, "g->number > c->in_force->number", "g->number != c->in_force->number"),
+    Wrong("etcd-guest-keeps-its-generation", SYNC, "(control_is_guest(c) || !c->in_force || g->number", "(!c->in_force || g->number"),
+    Wrong("etcd-writer-ignores-an-apply", SYNC, "(control_is_guest(c) || !c->in_force || g->number > c->in_force->number)", "control_is_guest(c)"),
+    Wrong("etcd-writer-goes-back", SYNC, "g->number > c->in_force->number", "g->number != c->in_force->number"),
     Wrong("etcd-everybody-is-a-guest", INTERNAL, "control_follows_sm(c) && c->sm.state != SM_FOLLOW_WRITER", "control_follows_sm(c)"),
     # requests that are passed on
     Wrong("mailbox-other-answers-are-pruned", MAILBOX, "if (!in->is_found && (in->is_replied || !etcd_has_more(range)))", "if (!in->is_found && !etcd_has_more(range))"),
@@ -70,19 +70,19 @@ WRONGS = [
     Wrong("guest-makes-leases", LEASING, "        if (control_is_guest(c) && !c->status.stopping) {\n", "        if (false) {\n"),
     Wrong("guest-about-to-write-makes-leases", LEASING, "        if (control_is_guest(c) && !c->status.stopping) {\n", "        if (control_stands_by(c) && !c->status.stopping) {\n"),
     Wrong("guest-lets-them-wait", LEASING, "                leases_pass_on(c->leases, c->leases);\n", ""),
-    Wrong("guest-forgets-who-waits", INTERNAL, "                leases_pass_on(c->leases, m->leases);\n", ""),
+    Wrong("guest-forgets-who-waits", SYNC, "                leases_pass_on(c->leases, m->leases);\n", ""),
     Wrong("guest-does-not-follow-between-sweeps", "src/control/control.c", "        if (c->state != CONTROL_IDLE || !control_stands_by(c))\n", "        if (true)\n"),
     Wrong("writer-follows-between-sweeps", "src/control/control.c", "        if (c->state != CONTROL_IDLE || !control_stands_by(c))\n", "        if (c->state != CONTROL_IDLE)\n"),
-    Wrong("guest-keeps-its-leases", INTERNAL, "!c->leases_taken || control_is_guest(c)) {", "!c->leases_taken) {"),
-    Wrong("history-of-the-other-is-not-taken", INTERNAL, "        c->history = STEAL(m->history);\n", "        if (!c->in_force)\n                c->history = STEAL(m->history);\n"),
-    Wrong("writes-on-though-the-other-wrote", CONFIRM, "        if (lock->by_other_head && c->config.shares_store && c->sm.state == SM_FOLLOW_WRITER)\n                c->sm.state = SM_FOLLOW_STANDBY;\n", ""),
+    Wrong("guest-keeps-its-leases", SYNC, "!c->leases_taken || control_is_guest(c)) {", "!c->leases_taken) {"),
+    Wrong("history-of-the-other-is-not-taken", SYNC, "        c->history = STEAL(m->history);\n", "        if (!c->in_force)\n                c->history = STEAL(m->history);\n"),
+    Wrong("writes-on-though-the-other-wrote", SYNC, "        if (lock->by_other_head && c->config.shares_store && c->sm.state == SM_FOLLOW_WRITER)\n                c->sm.state = SM_FOLLOW_STANDBY;\n", ""),
     Wrong("grants-by-old-memory", LEASING, "return q->kind == LEASE_EDIT || exists == (q->kind == LEASE_CREATE);", "return q->kind != LEASE_CREATE && !exists;"),
     Wrong("end-that-is-not-stored-is-told", LEASING, "needs_lease(q) && leases_is_ending", "false && leases_is_ending"),
     Wrong("answers-what-is-not-stored", "src/leases/leases.c", "                if (l->items[i]->store == LEASE_IN_STORE)\n                        answer_waiters", "                if (l->items[i]->id)\n                        answer_waiters"),
     Wrong("follows-into-a-sweep", "src/control/sweep.c", "        bool sweeps = c->sweep.arena, changed", "        bool sweeps = true, changed"),
     # OpenSM's file on the standby
     Wrong("guest-mirror-is-stored", "src/control/sweep_write.c", ".stores = !control_is_guest(c),", ".stores = true,"),
-    Wrong("guest-forgets-its-opensm", INTERNAL, "                knowledge_take_foreign(m->knowledge, c->knowledge);\n", "                {}\n"),
+    Wrong("guest-forgets-its-opensm", SYNC, "                knowledge_take_foreign(m->knowledge, c->knowledge);\n", "                {}\n"),
     Wrong("guest-trusts-its-opensm-before", "src/control/control.c", "        if (!store_has_all_writes(c) && (control", "        if (!c->config.shares_store && (control"),
     Wrong("guest-never-trusts-the-store", "src/control/control.c", "return c->config.shares_store && !has_opensm_file(c->in_force) &&", "return c->config.shares_store && has_opensm_file(c->in_force) &&"),
     Wrong("foreign-writes-are-forgotten", "src/knowledge/tables.c", "if (from->writes[w].is_foreign && from->writes[w].is_sent)", "if (!from->writes[w].is_foreign && from->writes[w].is_sent)"),
@@ -96,8 +96,8 @@ WRONGS = [
     Wrong("guest-never-forgets-that-the-store-was-gone", "src/control/sweep.c", "        (void) snprintf(c->follow_problem,", "        if (lock->r < 0) (void) snprintf(c->follow_problem,"),
     Wrong("store-is-back-without-a-word", "src/state/state.c", "        if (r == 0 && s->error < 0)\n", "        if (r == 0 && s->error > 0)\n"),
     Wrong("store-is-always-back", "src/state/state.c", "        if (r == 0 && s->error < 0)\n", "        if (r == 0)\n"),
-    Wrong("guest-forgets-that-its-generation-is-lost", INTERNAL, "        if (g->number > stored && !g->audits)\n", "        if (g->number > stored && !g->audits && !is_guest)\n"),
-    Wrong("late-files-are-a-change", CONFIRM, "        c->in_force = control_continue(c, g);\n", "        c->in_force = g;\n"),
+    Wrong("guest-forgets-that-its-generation-is-lost", SYNC, "        if (g->number > stored && !g->audits)\n", "        if (g->number > stored && !g->audits && !is_guest)\n"),
+    Wrong("late-files-are-a-change", SYNC, "        c->in_force = sync_continue(c, g);\n", "        c->in_force = g;\n"),
     Wrong("foreign-suspicion-is-certain", "src/knowledge/tables.c", "        w->is_suspected = foreign->is_suspected;\n", ""),
     Wrong("own-opensm-of-the-files-only", "src/control/control.c", "!has_opensm_file(c->in_force) && !has_opensm_file(c->candidate);", "!has_opensm_file(c->candidate);"),
     Wrong("guest-reloads-by-old-memory", "src/control/sweep.c", "(kind == SWEEP_FULL || c->candidate) && control_stands_by(c)", "kind == SWEEP_FULL && control_stands_by(c)"),

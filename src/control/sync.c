@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "control/sync.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "control/confirm.h"
+
+#define RETRY_STORE USEC_PER_SEC
+
+/* --- what must be stored --------------------------------------------------------------------------------------------- */
+
+void sync_will_store(struct control *c, struct generation *g)
+{
+        if (c->unstored && c->unstored->number != g->number) {
+                generation_unref(c->unstored_before);
+                c->unstored_before = STEAL(c->unstored);
+        }
+        generation_unref(c->unstored);
+        c->unstored = generation_ref(g);
+        g->facts.settings_size = g->n_settings_bytes; /* what is stored */
+}
+
+void sync_unstore(struct control *c)
+{
+        knowledge_unstore(c->knowledge);
+        (void) index_memory_unstore(c->indexes); /* if out of memory, some freed indexes are not stored */
+        known_unstore(&c->known);
+        pins_unstore(&c->pins);
+        leases_unstore(c->leases);
+        generation_history_done(&c->history);
+        before_records_done(&c->before);
+        if (c->in_force && c->in_force->number > 0 && !c->in_force->audits)
+                sync_will_store(c, c->in_force);
+}
+
+bool sync_facts_are_stored(const struct control *c)
+{
+        return c->confirm.stored_serial == c->confirm.facts_serial;
+}
+
+void sync_facts_storing(struct control *c)
+{
+        c->confirm.storing_serial = c->confirm.facts_serial;
+}
+
+void sync_facts_stored(struct control *c)
+{
+        c->confirm.stored_serial = c->confirm.storing_serial;
+        if (sync_facts_are_stored(c))
+                confirm_is_stored(c);
+}
+
+/* --- what is taken from the store ------------------------------------------------------------------------------------- */
+
+void sync_take_all(struct control *c, struct remembered *m)
+{
+        control_drop_kept_policy(c);
+        if (control_is_guest(c)) /* the OpenSM of this host, whose file is not in the store */
+                knowledge_take_foreign(m->knowledge, c->knowledge);
+        (void) knowledge_free(c->knowledge);
+        (void) index_memory_free(c->indexes);
+        known_done(&c->known);
+        pins_done(&c->pins);
+        if (!control_serves(c) || !c->leases_taken || control_is_guest(c)) {
+                leases_pass_on(c->leases, m->leases);
+                (void) leases_free(c->leases);
+                c->leases = STEAL(m->leases);
+                leases_start(c->leases, c->now, c->wall / USEC_PER_SEC);
+        }
+        c->leases_taken = true;
+        generation_history_done(&c->history);
+        before_records_done(&c->before);
+        c->knowledge = STEAL(m->knowledge);
+        c->indexes = STEAL(m->indexes);
+        c->known = STEAL(m->known);
+        c->pins = STEAL(m->pins);
+        c->history = STEAL(m->history);
+        c->before = STEAL(m->before);
+        c->last_number = MAX(c->last_number, m->generation);
+        (void) snprintf(c->boot, sizeof(c->boot), "%s", m->boot);
+        (void) remembered_free(m);
+}
+
+struct generation *sync_continue(struct control *c, struct generation *g)
+{
+        struct generation *candidate = c->candidate;
+
+        if (!candidate || !generation_has_policy(candidate, g->policy_bytes, g->n_policy_bytes))
+                return g;
+        generation_continue(candidate, g);
+        generation_unref(g);
+        c->candidate = NULL;
+        schedule_no_candidate(&c->schedule);
+        return candidate;
+}
+
+/* A generation that only audits is not in the store: if another process gave its number to another generation, this one gets a new
+ * number. If the state directory was deleted, the other process has begun a new store, which has neither the generation in force
+ * nor leases, so that they must be stored again. A guest stores its generation if it writes before the other head node has stored
+ * one. */
+static void take_changed(struct control *c, struct remembered *changed)
+{
+        struct generation *g = control_serves(c) ? c->in_force : NULL;
+        uint64_t stored = changed->generation;
+        bool is_guest = control_is_guest(c);
+        bool has_lost_number = g && !is_guest && g->number == stored && changed->policy &&
+                               !generation_has_policy(g, changed->policy, changed->n_policy);
+
+        sync_take_all(c, changed);
+        c->knowledge_is_new = true;
+        if (!g)
+                return;
+        if (!is_guest)
+                leases_unstore(c->leases);
+        if (has_lost_number) {
+                g->number = ++c->last_number;
+                c->unannounced = true;
+        }
+        if (g->number > stored && !g->audits)
+                sync_will_store(c, g);
+}
+
+/* What this head node wanted to store about generations is not what happened. If the store could not be read before, or a change
+ * was copied to this host and reloaded, the candidate may be the same. */
+static void adopt(struct control *c, struct generation *g)
+{
+        bool is_same = c->in_force && c->in_force->number == g->number &&
+                       generation_has_policy(g, c->in_force->policy_bytes, c->in_force->n_policy_bytes);
+
+        g->carried_out = is_same && c->in_force->carried_out;
+        c->unannounced |= !is_same;
+        generation_unref(c->in_force);
+        c->in_force = sync_continue(c, g);
+        c->unstored_before = generation_unref(c->unstored_before);
+        c->unstored = generation_unref(c->unstored);
+        c->confirm.stored_serial = c->confirm.facts_serial;
+        confirm_begin(c);
+}
+
+/* Of two head nodes the writer goes on by its own generation, unless pkeyctl apply has brought a later one into force. */
+static bool should_adopt(const struct control *c, const struct generation *g)
+{
+        return g && (control_is_guest(c) || !c->in_force || g->number > c->in_force->number);
+}
+
+/* The other head node wrote, so that the master SM was there, although this one did not notice: then it takes over once more. */
+void sync_take_changed(struct control *c, const struct control_lock *lock)
+{
+        if (lock->by_other_head && c->config.shares_store && c->sm.state == SM_FOLLOW_WRITER)
+                c->sm.state = SM_FOLLOW_STANDBY;
+        if (lock->changed)
+                take_changed(c, lock->changed);
+        if (should_adopt(c, lock->in_force))
+                adopt(c, lock->in_force);
+        else
+                generation_unref(lock->in_force);
+}
+
+/* --- between two sweeps --------------------------------------------------------------------------------------------- */
+
+static void end_storing(struct control *c)
+{
+        c->confirm.storing = arena_free(c->confirm.storing);
+        control_do(c, &(struct control_action) { .kind = CONTROL_UNLOCK });
+        c->state = CONTROL_IDLE;
+}
+
+static void fail_to_store(struct control *c, int r)
+{
+        c->confirm.store_at = c->now + RETRY_STORE;
+        if (r != -EWOULDBLOCK) /* else another process writes tables; soon it does not */
+                confirm_is_not_stored(c, r);
+}
+
+void sync_locked(struct control *c, const struct control_event *event)
+{
+        int r = event->lock.r;
+
+        c->state = CONTROL_IDLE;
+        sync_take_changed(c, &event->lock);
+        if (event->lock.changed)
+                schedule_full_sweep(&c->schedule);
+        if (r == -EUCLEAN) {
+                sync_unstore(c);
+                schedule_full_sweep(&c->schedule); /* stores everything */
+        }
+        if (r < 0) {
+                fail_to_store(c, r);
+                return;
+        }
+        if (c->unstored || control_is_guest(c)) { /* facts come after the files: the sweep stores both */
+                control_do(c, &(struct control_action) { .kind = CONTROL_UNLOCK });
+                return;
+        }
+        c->confirm.storing = arena_new();
+        store_transaction_init(&c->confirm.transaction, c->confirm.storing);
+        if (!sync_facts_are_stored(c))
+                records_put_facts(&c->confirm.transaction, c->in_force);
+        records_put_leases(&c->confirm.transaction, c->leases);
+        leases_storing(c->leases);
+        if (c->confirm.transaction.error < 0) {
+                end_storing(c);
+                fail_to_store(c, -ENOMEM);
+                return;
+        }
+        sync_facts_storing(c);
+        control_await(c, CONTROL_STORING_FACTS, &(struct control_action) {
+                .kind = CONTROL_STORE, .transaction = &c->confirm.transaction,
+        });
+}
+
+void sync_stored(struct control *c, const struct control_event *event)
+{
+        end_storing(c);
+        if (event->r == -EUCLEAN)
+                sync_unstore(c);
+        if (event->r < 0)
+                fail_to_store(c, event->r);
+        else {
+                sync_facts_stored(c);
+                leases_stored(c->leases);
+        }
+}
+
+static bool has_to_store(const struct control *c)
+{
+        if (c->state != CONTROL_IDLE || c->unstored || control_is_guest(c))
+                return false;
+        /* a sweep that is due now stores leases */
+        return !sync_facts_are_stored(c) || (!leases_are_stored(c->leases) && c->now < schedule_due(&c->schedule));
+}
+
+void sync_tick(struct control *c)
+{
+        if (c->state == CONTROL_ENDED || c->status.stopping || !has_to_store(c) || c->now < c->confirm.store_at)
+                return;
+        control_await(c, CONTROL_LOCKING_FACTS, &(struct control_action) { .kind = CONTROL_LOCK });
+}
+
+usec_t sync_due(const struct control *c)
+{
+        return !c->status.stopping && has_to_store(c) ? c->confirm.store_at : USEC_INFINITY;
+}
+
+void sync_done(struct control *c)
+{
+        c->confirm.storing = arena_free(c->confirm.storing);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Control and the store: what must be stored, what another process has stored, and what is stored between two sweeps. Private to
+ * control/.
+ *
+ * A sweep stores everything at its end and before it writes (sweep_store in sweep.h). Between two sweeps only the facts of the
+ * generation in force and the leases change; they are stored under the lock, without the rest.
+ */
+
+#include "control/control_internal.h"
+
+/* --- what must be stored --- */
+
+/* This generation must be stored as the one in force. */
+void sync_will_store(struct control *c, struct generation *g);
+/* The store was lost: everything must be stored again. */
+void sync_unstore(struct control *c);
+bool sync_facts_are_stored(const struct control *c);
+/* A transaction has the facts as they are now; it was committed. */
+void sync_facts_storing(struct control *c);
+void sync_facts_stored(struct control *c);
+
+/* --- what is taken from the store --- */
+
+/* Takes the contents of m, which replace what is known. */
+void sync_take_all(struct control *c, struct remembered *m);
+/* Takes what another process has stored. If that was the other head node, its generation is in force here, too, and the time to
+ * confirm it goes on. */
+void sync_take_changed(struct control *c, const struct control_lock *lock);
+/* `g` is in force by the store. If the candidate has its policy, that continues it, with the name of the file for messages. Takes
+ * g; returns what is in force. */
+struct generation *sync_continue(struct control *c, struct generation *g);
+
+/* --- between two sweeps --- */
+
+/* To be called after each event: stores what is due now. */
+void sync_tick(struct control *c);
+usec_t sync_due(const struct control *c);
+/* Handle the answers in CONTROL_LOCKING_FACTS and CONTROL_STORING_FACTS. */
+void sync_locked(struct control *c, const struct control_event *event);
+void sync_stored(struct control *c, const struct control_event *event);
+void sync_done(struct control *c);
