@@ -259,7 +259,7 @@ const char *confirm_accepted(struct control *c)
 
         stop_time(c);
         answer_confirmation(c, RELOAD_REFUSED, "another generation came into force before the confirmation was stored");
-        c->confirm.stored_serial = c->confirm.facts_serial; /* they are stored with the generation */
+        c->sync.facts = FACTS_STORED; /* with the generation */
         g->facts.time = c->wall / USEC_PER_SEC;
         g->is_off_file = g->facts.undoes > 0;
         if (g->facts.undoes > 0)

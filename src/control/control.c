@@ -672,7 +672,7 @@ struct control *control_free(struct control *c)
         findings_done(&c->lease_refusal.findings);
         generation_history_done(&c->history);
         before_records_done(&c->before);
-        sync_done(c);
+        arena_free(c->sync.arena);
         generation_unref(c->unstored);
         generation_unref(c->unstored_before);
         reload_done(c);

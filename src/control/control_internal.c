@@ -30,10 +30,10 @@ void control_drop_kept_policy(struct control *c)
 
 void control_facts_changed(struct control *c)
 {
-        c->confirm.facts_serial++;
-        c->confirm.store_at = c->now;
-        if (c->in_force->audits || c->in_force->number == 0) /* it is not in the store */
-                c->confirm.stored_serial = c->confirm.facts_serial;
+        bool is_in_store = !c->in_force->audits && c->in_force->number > 0;
+
+        c->sync.facts = is_in_store ? FACTS_CHANGED : FACTS_STORED;
+        c->sync.at = c->now;
 }
 
 void control_set_status(struct control *c, const char *format, ...)

@@ -53,12 +53,28 @@ struct confirm {
         usec_t due, warn_at;          /* when the generation in force is undone, and announced to be; USEC_INFINITY: never */
         bool undoing;                 /* an undo is being loaded, or is the candidate */
         struct control_undo load;     /* of CONTROL_LOAD_UNDO */
-        uint64_t facts_serial, storing_serial, stored_serial; /* of the changes of facts */
-        usec_t store_at;              /* not earlier */
-        struct arena *storing;        /* of the transaction that is being committed between two sweeps */
-        struct store_transaction transaction;
         uint64_t request;             /* of the caller whose confirmation is not stored yet; 0: none */
         struct reload_answer answer;  /* of the CONTROL_ANSWER in the ring */
+};
+
+/* The facts of the generation in force:
+ *
+ *     stored --changed--> changed --put into a transaction--> storing --committed--> stored
+ *                            ^                                   |
+ *                            '---- changed again, or it failed --'
+ */
+enum facts_state {
+        FACTS_STORED,
+        FACTS_CHANGED,
+        FACTS_STORING,
+};
+
+/* See sync.h. */
+struct sync {
+        enum facts_state facts;
+        usec_t at;                    /* not earlier: between two sweeps */
+        struct arena *arena;          /* of the transaction that is being committed; NULL: none */
+        struct store_transaction transaction;
 };
 
 /* The data of CONTROL_ANSWER_LEASE. */
@@ -134,8 +150,6 @@ struct sweep {
         char lock_why[128];           /* why it could not be locked; "": strerror(lock_r) says it */
         uint64_t n_late_before;       /* gate_n_late() when the apply began */
         bool apply_stopped;
-        struct arena *storing;        /* of the transaction that is being committed */
-        struct store_transaction transaction;
 
         bool ended;
         bool abandoned;               /* its stage will end with -ECANCELED */
@@ -183,6 +197,7 @@ struct control {
         struct pins pins;
         struct generation_history history;
         struct before_records before;
+        struct sync sync;
         struct generation *unstored;     /* in force, but not in the store yet; referenced */
         struct generation *unstored_before; /* the same for the one before it */
         char boot[64];

@@ -158,51 +158,38 @@ static void put_all(struct control *c, struct store_transaction *t)
         records_put_indexes(t, c->indexes);
         records_put_known(t, &c->known);
         records_put_pins(t, &c->pins);
-        records_put_leases(t, c->leases);
-        leases_storing(c->leases);
+        sync_put(c);
         if (c->unstored_before)
                 records_put_generation(t, &c->history, c->unstored_before, &limits);
         if (c->unstored)
                 records_put_generation(t, &c->history, c->unstored, &limits);
-        else if (!sync_facts_are_stored(c))
-                records_put_facts(t, c->in_force);
-        sync_facts_storing(c);
         records_put_before(t, &c->before, sweep_number(c), &c->sweep.before);
 }
 
 int sweep_store(struct control *c, enum control_state state)
 {
-        struct sweep *s = &c->sweep;
-        int r = -ENOMEM;
+        struct store_transaction *t = sync_begin(c);
 
-        s->storing = arena_new();
-        if (s->storing) {
-                store_transaction_init(&s->transaction, s->storing);
-                put_all(c, &s->transaction);
-                r = s->transaction.error;
-        }
-        if (r < 0 || s->transaction.n == 0) {
-                s->storing = arena_free(s->storing);
-                return r;
-        }
-        control_await(c, state, &(struct control_action) { .kind = CONTROL_STORE, .transaction = &s->transaction });
-        return 1;
+        if (!t)
+                return -ENOMEM;
+        put_all(c, t);
+        if (t->n > 0 || t->error < 0)
+                return sync_commit(c, state);
+        c->sync.arena = arena_free(c->sync.arena);
+        return 0;
 }
 
 int sweep_take_stored(struct control *c, const struct control_event *event)
 {
         struct history_limits limits;
+        int r = sync_end(c, event->r);
 
-        c->sweep.storing = arena_free(c->sweep.storing);
-        if (event->r == -EUCLEAN)
-                sync_unstore(c);
-        if (event->r < 0)
-                return event->r;
+        if (r < 0)
+                return r;
         knowledge_stored(c->knowledge);
         index_memory_stored(c->indexes);
         known_stored(&c->known);
         pins_stored(&c->pins);
-        leases_stored(c->leases);
         limits = history_limits(c);
         if (c->unstored_before)
                 generation_history_stored(&c->history, c->unstored_before, &limits);
@@ -212,7 +199,6 @@ int sweep_take_stored(struct control *c, const struct control_event *event)
         c->unstored = generation_unref(c->unstored);
         before_records_stored(&c->before, sweep_number(c), &c->sweep.before);
         c->sweep.before = (struct layout) {};
-        sync_facts_stored(c);
         c->store_failed = false;
         return 0;
 }
@@ -233,7 +219,6 @@ void sweep_free(struct control *c)
         snapshot_unref(s->shown);
         generation_unref(s->generation);
         (void) m_keys_free(s->m_keys);
-        arena_free(s->storing);
         arena_free(s->arena);
         *s = (struct sweep) {};
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "control/sync.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -34,21 +35,58 @@ void sync_unstore(struct control *c)
                 sync_will_store(c, c->in_force);
 }
 
-bool sync_facts_are_stored(const struct control *c)
+/* --- transactions ---------------------------------------------------------------------------------------------------- */
+
+struct store_transaction *sync_begin(struct control *c)
 {
-        return c->confirm.stored_serial == c->confirm.facts_serial;
+        struct sync *s = &c->sync;
+
+        assert(!s->arena);
+        s->arena = arena_new();
+        if (!s->arena)
+                return NULL;
+        store_transaction_init(&s->transaction, s->arena);
+        return &s->transaction;
 }
 
-void sync_facts_storing(struct control *c)
+void sync_put(struct control *c)
 {
-        c->confirm.storing_serial = c->confirm.facts_serial;
+        struct sync *s = &c->sync;
+
+        records_put_leases(&s->transaction, c->leases);
+        leases_storing(c->leases);
+        if (s->facts != FACTS_CHANGED)
+                return;
+        if (!c->unstored) /* else they are stored with its files */
+                records_put_facts(&s->transaction, c->in_force);
+        s->facts = FACTS_STORING;
 }
 
-void sync_facts_stored(struct control *c)
+int sync_end(struct control *c, int r)
 {
-        c->confirm.stored_serial = c->confirm.storing_serial;
-        if (sync_facts_are_stored(c))
+        struct sync *s = &c->sync;
+
+        s->arena = arena_free(s->arena);
+        if (r == -EUCLEAN)
+                sync_unstore(c);
+        if (s->facts == FACTS_STORING)
+                s->facts = r < 0 ? FACTS_CHANGED : FACTS_STORED;
+        if (r < 0)
+                return r;
+        leases_stored(c->leases);
+        if (s->facts == FACTS_STORED)
                 confirm_is_stored(c);
+        return 0;
+}
+
+int sync_commit(struct control *c, enum control_state state)
+{
+        struct sync *s = &c->sync;
+
+        if (s->transaction.error < 0)
+                return sync_end(c, s->transaction.error);
+        control_await(c, state, &(struct control_action) { .kind = CONTROL_STORE, .transaction = &s->transaction });
+        return 1;
 }
 
 /* --- what is taken from the store ------------------------------------------------------------------------------------- */
@@ -134,7 +172,7 @@ static void adopt(struct control *c, struct generation *g)
         c->in_force = sync_continue(c, g);
         c->unstored_before = generation_unref(c->unstored_before);
         c->unstored = generation_unref(c->unstored);
-        c->confirm.stored_serial = c->confirm.facts_serial;
+        c->sync.facts = FACTS_STORED;
         confirm_begin(c);
 }
 
@@ -159,18 +197,40 @@ void sync_take_changed(struct control *c, const struct control_lock *lock)
 
 /* --- between two sweeps --------------------------------------------------------------------------------------------- */
 
-static void end_storing(struct control *c)
+static bool has_to_store(const struct control *c)
 {
-        c->confirm.storing = arena_free(c->confirm.storing);
+        if (c->state != CONTROL_IDLE || c->unstored || control_is_guest(c))
+                return false;
+        /* a sweep that is due now stores leases */
+        return c->sync.facts == FACTS_CHANGED || (!leases_are_stored(c->leases) && c->now < schedule_due(&c->schedule));
+}
+
+static void retry(struct control *c, int r)
+{
+        c->sync.at = c->now + RETRY_STORE;
+        if (r != -EWOULDBLOCK) /* else another process writes tables; soon it does not */
+                confirm_is_not_stored(c, r);
+}
+
+static void unlock(struct control *c)
+{
         control_do(c, &(struct control_action) { .kind = CONTROL_UNLOCK });
         c->state = CONTROL_IDLE;
 }
 
-static void fail_to_store(struct control *c, int r)
+/* The lock is held. */
+static void store(struct control *c)
 {
-        c->confirm.store_at = c->now + RETRY_STORE;
-        if (r != -EWOULDBLOCK) /* else another process writes tables; soon it does not */
-                confirm_is_not_stored(c, r);
+        int r = -ENOMEM;
+
+        if (sync_begin(c)) {
+                sync_put(c);
+                r = sync_commit(c, CONTROL_STORING_FACTS);
+        }
+        if (r < 0) {
+                unlock(c);
+                retry(c, r);
+        }
 }
 
 void sync_locked(struct control *c, const struct control_event *event)
@@ -179,71 +239,36 @@ void sync_locked(struct control *c, const struct control_event *event)
 
         c->state = CONTROL_IDLE;
         sync_take_changed(c, &event->lock);
-        if (event->lock.changed)
-                schedule_full_sweep(&c->schedule);
-        if (r == -EUCLEAN) {
+        if (r == -EUCLEAN)
                 sync_unstore(c);
-                schedule_full_sweep(&c->schedule); /* stores everything */
-        }
-        if (r < 0) {
-                fail_to_store(c, r);
-                return;
-        }
-        if (c->unstored || control_is_guest(c)) { /* facts come after the files: the sweep stores both */
-                control_do(c, &(struct control_action) { .kind = CONTROL_UNLOCK });
-                return;
-        }
-        c->confirm.storing = arena_new();
-        store_transaction_init(&c->confirm.transaction, c->confirm.storing);
-        if (!sync_facts_are_stored(c))
-                records_put_facts(&c->confirm.transaction, c->in_force);
-        records_put_leases(&c->confirm.transaction, c->leases);
-        leases_storing(c->leases);
-        if (c->confirm.transaction.error < 0) {
-                end_storing(c);
-                fail_to_store(c, -ENOMEM);
-                return;
-        }
-        sync_facts_storing(c);
-        control_await(c, CONTROL_STORING_FACTS, &(struct control_action) {
-                .kind = CONTROL_STORE, .transaction = &c->confirm.transaction,
-        });
+        if (r == -EUCLEAN || event->lock.changed) /* it stores everything */
+                schedule_full_sweep(&c->schedule);
+        if (r < 0)
+                retry(c, r);
+        else if (c->unstored || control_is_guest(c)) /* facts come after the files: the sweep stores both */
+                unlock(c);
+        else
+                store(c);
 }
 
 void sync_stored(struct control *c, const struct control_event *event)
 {
-        end_storing(c);
-        if (event->r == -EUCLEAN)
-                sync_unstore(c);
-        if (event->r < 0)
-                fail_to_store(c, event->r);
-        else {
-                sync_facts_stored(c);
-                leases_stored(c->leases);
-        }
-}
+        int r;
 
-static bool has_to_store(const struct control *c)
-{
-        if (c->state != CONTROL_IDLE || c->unstored || control_is_guest(c))
-                return false;
-        /* a sweep that is due now stores leases */
-        return !sync_facts_are_stored(c) || (!leases_are_stored(c->leases) && c->now < schedule_due(&c->schedule));
+        unlock(c);
+        r = sync_end(c, event->r);
+        if (r < 0)
+                retry(c, r);
 }
 
 void sync_tick(struct control *c)
 {
-        if (c->state == CONTROL_ENDED || c->status.stopping || !has_to_store(c) || c->now < c->confirm.store_at)
+        if (c->state == CONTROL_ENDED || c->status.stopping || !has_to_store(c) || c->now < c->sync.at)
                 return;
         control_await(c, CONTROL_LOCKING_FACTS, &(struct control_action) { .kind = CONTROL_LOCK });
 }
 
 usec_t sync_due(const struct control *c)
 {
-        return !c->status.stopping && has_to_store(c) ? c->confirm.store_at : USEC_INFINITY;
-}
-
-void sync_done(struct control *c)
-{
-        c->confirm.storing = arena_free(c->confirm.storing);
+        return !c->status.stopping && has_to_store(c) ? c->sync.at : USEC_INFINITY;
 }

@@ -17,10 +17,17 @@
 void sync_will_store(struct control *c, struct generation *g);
 /* The store was lost: everything must be stored again. */
 void sync_unstore(struct control *c);
-bool sync_facts_are_stored(const struct control *c);
-/* A transaction has the facts as they are now; it was committed. */
-void sync_facts_storing(struct control *c);
-void sync_facts_stored(struct control *c);
+
+/* --- transactions; there is never more than one --- */
+
+/* Returns it, or NULL when out of memory. */
+struct store_transaction *sync_begin(struct control *c);
+/* Puts leases, and facts that changed. */
+void sync_put(struct control *c);
+/* Returns 1: `state` waits for the answer; or -ENOMEM, and then it has ended. */
+int sync_commit(struct control *c, enum control_state state);
+/* Takes the answer: 0, or why it was not committed. Returns it. */
+int sync_end(struct control *c, int r);
 
 /* --- what is taken from the store --- */
 
@@ -41,4 +48,3 @@ usec_t sync_due(const struct control *c);
 /* Handle the answers in CONTROL_LOCKING_FACTS and CONTROL_STORING_FACTS. */
 void sync_locked(struct control *c, const struct control_event *event);
 void sync_stored(struct control *c, const struct control_event *event);
-void sync_done(struct control *c);

@@ -26,7 +26,7 @@ WRONGS = [
     Wrong("confirm-leaves-the-undo", CONTROL, "if (confirm_waits(c) && c->candidate && c->candidate->facts.undoes > 0)", "if (0)"),
     Wrong("confirm-is-not-stored", CONFIRM, "        control_facts_changed(c);\n        if (c->unstored)", "        if (c->unstored)"),
     Wrong("confirm-answers-at-once", CONFIRM, "        if (c->unstored) /* nothing was written yet: without it there is nothing that could be undone */\n", ""),
-    Wrong("confirm-stored-too-early", SYNC, "c->confirm.stored_serial = c->confirm.storing_serial;", "c->confirm.stored_serial = c->confirm.facts_serial;"),
+    Wrong("confirm-stored-too-early", SYNC, "        if (s->facts == FACTS_STORING)\n", "        if (s->facts != FACTS_STORED)\n"),
     # undo
     Wrong("undo-goes-forth-and-back", CONFIRM, "uint64_t number = g->facts.restores ?: g->number,", "uint64_t number = g->number,"),
     Wrong("undo-passes-over-the-unstored", CONFIRM, "return unstored && unstored->number < number ? MAX(stored, unstored->number) : stored;", "return stored;"),
@@ -39,7 +39,7 @@ WRONGS = [
     # what is accepted meanwhile
     Wrong("confirm-admits-older-files", DECIDE, "        reload_admit_again(c);\n", ""),
     Wrong("confirm-by-a-guest", CONFIRM, "        if (control_is_guest(c)) {\n                refuse(c,", "        if (0) {\n                refuse(c,"),
-    Wrong("confirm-stored-by-a-guest", SYNC, "if (c->unstored || control_is_guest(c)) {", "if (c->unstored) {"),
+    Wrong("confirm-stored-by-a-guest", SYNC, "if (c->unstored || control_is_guest(c)) /*", "if (c->unstored) /*"),
     Wrong("confirm-that-a-guest-never-answers", CONFIRM, "                answer_confirmation(c, RELOAD_WAITS, \"this host stands by now,", "                if (0)\n                        answer_confirmation(c, RELOAD_WAITS, \"this host stands by now,"),
     Wrong("confirm-admits-another-change", CONFIRM, "        if (confirm_waits(c)) {\n                (void) findings_error", "        if (0) {\n                (void) findings_error"),
     Wrong("confirm-admits-a-first-policy", CONFIRM, "if (g->facts.confirm_for == 0 || g->audits ||", "if (true ||"),
