@@ -9,6 +9,14 @@
  *                                  `-- 10m are over, or undo --> the generation before is loaded from the store, and planned as
  *                                                               one in force, with the layout of the tables as they were
  *
+ * The states, in struct confirm; `due` and `warn_at` are USEC_INFINITY in pkeyctl, too:
+ *
+ *                     due       undoing
+ *     settled         infinity  false    nothing waits
+ *     waits           a time    false    until `due`; is announced at `warn_at`
+ *     waits, undoing  a time    true     an undo is being loaded, or is the candidate. If it fails: waits, for one more minute
+ *     undoing         infinity  true     the same, of a generation that does not wait
+ *
  * The facts of the generation in force say whether it waits, and until when; they are in the store before its first write, so
  * that the time goes on while pkeyd does not run. If it is over when pkeyd starts, the change is undone at once. While a change
  * waits, no other one is accepted.
