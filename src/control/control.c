@@ -460,7 +460,7 @@ static void end_sweep(struct control *c)
         if (c->sweep.kind != SWEEP_LEASE)
                 reload_note_outcome(c, c->sweep.result);
         leasing_swept(c);
-        if (!c->sweep.locked || sweep_store(c, CONTROL_STORING_END) <= 0) /* out of memory: with the next sweep */
+        if (!c->sweep.lock.held || sweep_store(c, CONTROL_STORING_END) <= 0) /* out of memory: with the next sweep */
                 sweep_ended(c);
 }
 

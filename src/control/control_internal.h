@@ -53,7 +53,7 @@ struct confirm {
         usec_t due, warn_at;          /* when the generation in force is undone, and announced to be; USEC_INFINITY: never */
         bool undoing;                 /* an undo is being loaded, or is the candidate */
         struct control_undo load;     /* of CONTROL_LOAD_UNDO */
-        uint64_t request;             /* of the caller whose confirmation is not stored yet; 0: none */
+        uint64_t request;             /* of the caller whose confirmation is not stored yet (c->sync.facts); 0: none */
         struct reload_answer answer;  /* of the CONTROL_ANSWER in the ring */
 };
 
@@ -109,18 +109,28 @@ struct kept_policy {
 
 #define KEPT_POLICY_MAX ((size_t) 64 << 20) /* bytes; a sweep of the fabric makes it small again */
 
+/* The lock of a sweep. */
+struct sweep_lock {
+        bool held, has_waited, store_was_lost;
+        usec_t retry_at;              /* in CONTROL_LOCKING; USEC_INFINITY: it is being tried */
+        int r;                        /* why it is not held; 0: it is, or was not tried yet */
+        char why[128];                /* "": strerror(r) says it */
+};
+
 /* One sweep. */
 struct sweep {
         enum sweep_kind kind;
         usec_t began;
         uint64_t first_serial;        /* of requests that came after it began */
-        uint64_t decided_serial;      /* of requests that came after it decided */
         struct arena *arena;          /* for data that lives as long as the sweep */
         struct m_keys *m_keys;        /* of the settings when the sweep began, which a reload may have replaced since */
         struct port_key port;         /* the port that the sweep works through */
-
         struct mad_stage stage;       /* the current one */
+        struct sweep_lock lock;
+
+        /* what is read */
         struct port_query query;
+        usec_t sm_seen_at;
         struct discovery *discovery;
         struct snapshot *new_snapshot; /* until it takes the place of c->snapshot */
         struct snapshot *shown;       /* in pkeyctl: the snapshot that it replaced, for which a person confirmed the plan */
@@ -129,28 +139,29 @@ struct sweep {
         uint32_t *chosen;             /* tables to read; NULL: all */
         uint32_t n_chosen;
         bool surveyed;                /* tables were read in this sweep */
-        usec_t lock_at;               /* when the lock is tried again; USEC_INFINITY: it is being tried */
-        bool locked, waited_for_lock, store_was_lost;
-        bool is_outdated;             /* its tables were read before another process changed them */
-        int lock_r;                   /* the error of locking; 0: none, or not tried yet */
-        const struct plan *confirmed; /* by a person; NULL: none */
+        bool is_outdated;             /* before another process changed them */
+        struct opensm_conf conf;
+        struct findings conf_findings; /* about `conf` */
 
+        /* the decision */
+        uint64_t decided_serial;      /* of requests that came after it */
         struct generation *generation; /* by which the sweep decided; holds a reference */
         const struct policy *policy;  /* of it, with the leases */
         struct plan_options options;
         struct reconciled decision;
-        struct opensm_conf conf;
-        struct findings conf_findings; /* about `conf` */
+        const struct plan *confirmed; /* by a person; NULL: none */
         struct lease_part part;
         bool leases_changed;          /* since the plan before: what differs now is no drift */
+
+        /* what is written */
         struct apply *apply;
         struct layout before;         /* tables that the apply is the first of its generation to write, not stored yet */
         struct sm_guard guard;
-        usec_t apply_began, sm_seen_at;
-        char lock_why[128];           /* why it could not be locked; "": strerror(lock_r) says it */
+        usec_t apply_began;
         uint64_t n_late_before;       /* gate_n_late() when the apply began */
         bool apply_stopped;
 
+        /* the end */
         bool ended;
         bool abandoned;               /* its stage will end with -ECANCELED */
         enum sweep_result result;

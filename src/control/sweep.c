@@ -138,7 +138,7 @@ void sweep_surveyed(struct control *c, const struct control_event *event)
         c->results.observed = c->snapshot->observed;
         if (c->config.goal == CONTROL_READ)
                 sweep_end(c, SWEEP_DONE);
-        else if (!c->sweep.locked && (control_serves(c) || !c->config.confirm))
+        else if (!c->sweep.lock.held && (control_serves(c) || !c->config.confirm))
                 sweep_lock(c);
         else
                 sweep_decide(c);
@@ -321,7 +321,7 @@ void sweep_followed(struct control *c, const struct control_event *event)
 usec_t sweep_due(const struct control *c)
 {
         if (c->state == CONTROL_LOCKING)
-                return c->sweep.lock_at;
+                return c->sweep.lock.retry_at;
         if (c->state == CONTROL_TAKING_OVER)
                 return sm_follow_due(&c->sm, sweep_sm_hold(c));
         return c->state == CONTROL_WRITING_OPENSM ? opensm_writer_due(c->writer) : USEC_INFINITY;

@@ -138,7 +138,7 @@ static bool decide_for_leases(struct control *c)
         }
         if (r < 0)
                 sweep_fail(c, "no plan could be made", r);
-        else if (!c->sweep.locked)
+        else if (!c->sweep.lock.held)
                 sweep_fail_without_store(c);
         else if (plan_is_empty(c->sweep.decision.plan))
                 sweep_verify(c);

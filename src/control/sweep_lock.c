@@ -119,10 +119,10 @@ static void wait_for_lock(struct control *c, const char *holder)
                 sweep_fail(c, "another process writes P_Key tables", -EWOULDBLOCK);
                 return;
         }
-        if (!c->sweep.waited_for_lock)
+        if (!c->sweep.lock.has_waited)
                 log_add(c->log, LOG_EVENT_LOCK_WAIT, NULL, "%s is writing P_Key tables; waiting for its lock", holder);
-        c->sweep.waited_for_lock = true;
-        c->sweep.lock_at = c->now + LOCK_RETRY;
+        c->sweep.lock.has_waited = true;
+        c->sweep.lock.retry_at = c->now + LOCK_RETRY;
         control_set_status(c, "waiting for another process that writes P_Key tables");
 }
 
@@ -136,23 +136,23 @@ void sweep_locked(struct control *c, const struct control_event *event)
                 wait_for_lock(c, event->lock.holder);
                 return;
         }
-        if (event->lock.r == -EUCLEAN && !s->store_was_lost) {
-                s->store_was_lost = true;
+        if (event->lock.r == -EUCLEAN && !s->lock.store_was_lost) {
+                s->lock.store_was_lost = true;
                 sync_unstore(c);
                 sweep_lock(c);
                 return;
         }
-        s->locked = event->lock.r == 0;
-        s->lock_r = event->lock.r;
-        (void) snprintf(s->lock_why, sizeof(s->lock_why), "%s", event->lock.why ?: "");
+        s->lock.held = event->lock.r == 0;
+        s->lock.r = event->lock.r;
+        (void) snprintf(s->lock.why, sizeof(s->lock.why), "%s", event->lock.why ?: "");
         /* a host that has not read what the other head node stored must not become the writer */
-        if (!s->locked && (!control_serves(c) || control_is_guest(c))) {
+        if (!s->lock.held && (!control_serves(c) || control_is_guest(c))) {
                 sweep_fail_without_store(c);
                 return;
         }
         sync_take_changed(c, &event->lock);
         /* the tables were read before the other process changed them */
-        s->is_outdated = s->waited_for_lock || (event->lock.changed && control_serves(c));
+        s->is_outdated = s->lock.has_waited || (event->lock.changed && control_serves(c));
         /* two guests that both lock would outdate each other's sweeps for ever, if none queried where the SM is */
         queries = control_is_guest(c) && c->was_outdated;
         c->was_outdated = s->is_outdated;

@@ -79,7 +79,7 @@ void sweep_decide_once(struct control *c)
                 sweep_end(c, SWEEP_DONE);
         else if (!plan_is_empty(s->decision.plan) && !is_confirmed(c))
                 confirm(c);
-        else if (!s->locked)
+        else if (!s->lock.held)
                 sweep_lock(c);
         else if (plan_is_empty(s->decision.plan))
                 sweep_verify(c);
@@ -92,7 +92,7 @@ void sweep_confirmed(struct control *c, const struct control_event *event)
         c->sweep.confirmed = event->yes ? c->sweep.decision.plan : NULL;
         if (!event->yes)
                 sweep_end_with(c, SWEEP_REFUSED, -ECANCELED);
-        else if (c->sweep.locked)
+        else if (c->sweep.lock.held)
                 sweep_apply(c);
         else
                 sweep_lock(c);

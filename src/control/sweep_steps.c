@@ -51,16 +51,16 @@ void sweep_fail(struct control *c, const char *what, int error)
 void sweep_fail_without_store(struct control *c)
 {
         const struct sweep *s = &c->sweep;
-        int r = s->lock_r ?: -ENOLCK;
+        int r = s->lock.r ?: -ENOLCK;
 
-        fail_because(c, "nothing is written, because the store cannot be used", *s->lock_why ? s->lock_why : strerror(-r), r);
+        fail_because(c, "nothing is written, because the store cannot be used", *s->lock.why ? s->lock.why : strerror(-r), r);
 }
 
 void sweep_unlock(struct control *c)
 {
-        if (c->sweep.locked)
+        if (c->sweep.lock.held)
                 control_do(c, &(struct control_action) { .kind = CONTROL_UNLOCK });
-        c->sweep.locked = false;
+        c->sweep.lock.held = false;
 }
 
 int sweep_resolve(struct control *c, const struct generation *g, const struct subnet *subnet, struct memberships **ret_memberships,
@@ -240,7 +240,7 @@ void sweep_lock(struct control *c)
                 sweep_query_port(c, CONTROL_FINDING_SM);
                 return;
         }
-        c->sweep.lock_at = USEC_INFINITY;
+        c->sweep.lock.retry_at = USEC_INFINITY;
         control_await(c, CONTROL_LOCKING, &(struct control_action) { .kind = CONTROL_LOCK });
 }
 

@@ -527,12 +527,12 @@ void sweep_carry_out(struct control *c)
         }
         writes = control_writes(c, s->generation);
         is_direct = settings->writer == WRITER_DIRECT;
-        if (writes && s->locked && is_direct && !plan_is_empty(s->decision.plan)) {
+        if (writes && s->lock.held && is_direct && !plan_is_empty(s->decision.plan)) {
                 sweep_apply(c); /* sets the held bases at its end */
                 return;
         }
         sweep_foresee_held(c);
-        if (writes && !s->locked) {
+        if (writes && !s->lock.held) {
                 compare_unwritten(c);
                 sweep_fail_without_store(c);
         } else if (writes && !is_direct) {
