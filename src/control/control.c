@@ -42,12 +42,12 @@ static void on_port(struct control *c, const struct control_event *event)
 {
         const struct generation *g = control_wanted(c);
         bool first = control_serves(c) && !c->started;
-        char port[CONTROL_PORT_NAME];
+        char port[PORT_KEY_NAME];
         int r = event->port.r;
 
         if (first && r < 0 && r != -ENETDOWN) {
-                log_add(c->log, LOG_EVENT_CANNOT_START, NULL, "%s: %s", control_port_name(g->settings, port),
-                        control_port_problem(r));
+                log_add(c->log, LOG_EVENT_CANNOT_START, NULL, "%s: %s", port_key_name(g->settings, port),
+                        port_key_problem(r));
                 end(c, r);
                 return;
         }

@@ -11,6 +11,7 @@
 #include "control/schedule.h"
 #include "discovery/discovery.h"
 #include "gate/gate.h"
+#include "host/port_key.h"
 #include "host/sm_follow.h"
 #include "host/verbs_check.h"
 #include "opensm_writer/opensm_writer.h"
@@ -18,13 +19,6 @@
 
 #define MAX_ACTIONS  32 /* caused by one event; log entries wait in the log */
 #define MAX_REQUESTS 32 /* for the end of a reload */
-#define MAX_CA_NAME  64
-
-/* The port that the settings name; ca "" and number 0: any. */
-struct port_key {
-        char ca[MAX_CA_NAME];
-        unsigned number;
-};
 
 /* A caller that waits for the end of a reload. */
 struct reload_request {
@@ -292,13 +286,3 @@ bool control_writes(const struct control *c, const struct generation *g);
 bool control_is_guest(const struct control *c);
 /* A guest that is not about to write: it leaves the lock to the other head node, and reads what that one stored. */
 bool control_stands_by(const struct control *c);
-
-/* --- the local port --------------------------------------------------------------------------------------------------- */
-
-#define CONTROL_PORT_NAME (MAX_CA_NAME + 16)
-/* "mlx5_0/1", or "an InfiniBand port". Returns ret. */
-const char *control_port_name(const struct settings *s, char ret[CONTROL_PORT_NAME]);
-/* What an error of CONTROL_EVENT_PORT means, and what an admin can do. */
-const char *control_port_problem(int r);
-void port_key_make(const struct settings *s, struct port_key *ret);
-bool port_key_is_of(const struct port_key *k, const struct settings *s);

@@ -257,7 +257,7 @@ static void use_port(struct control *c, const struct control_port *port)
 void sweep_port(struct control *c, const struct control_event *event)
 {
         if (event->port.r < 0 && control_serves(c)) {
-                sweep_port_waits(c, control_port_problem(event->port.r));
+                sweep_port_waits(c, port_key_problem(event->port.r));
                 return;
         }
         if (event->port.r < 0) {

@@ -408,9 +408,9 @@ void sweep_forget_interrupted(struct control *c)
 
 void sweep_port_waits(struct control *c, const char *why)
 {
-        char port[CONTROL_PORT_NAME];
+        char port[PORT_KEY_NAME];
 
-        control_set_status(c, "waiting for %s: %s", control_port_name(control_wanted(c)->settings, port), why);
+        control_set_status(c, "waiting for %s: %s", port_key_name(control_wanted(c)->settings, port), why);
         if (!c->status.waiting)
                 log_add(c->log, LOG_EVENT_WAITING_FOR_PORT, NULL, "%s", c->text);
         c->status.waiting = true;

@@ -4,6 +4,7 @@
 /*
  * host/: what pkeyd queries on its own host.
  *
+ *     port_key.h      which port the settings name, and why it cannot be opened
  *     port_query.h    PortInfo of the local port: can pkeyd work through it?
  *     sm_follow.h     SM tracking: is the master SM on this host, so that this pkeyd writes?
  *     verbs_check.h   does the kernel have the P_Key tables that the SMA has and the policy wants?
