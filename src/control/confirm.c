@@ -81,15 +81,8 @@ static const char *begin_time(struct control *c)
 /* request 0: no caller gets the answer. */
 static void answer(struct control *c, enum reload_outcome outcome, const char *text, uint64_t request)
 {
-        struct reload_answer *a = &c->confirm.answer;
-
-        (void) snprintf(a->text, sizeof(a->text), "%s", text);
-        a->requests[0] = request;
-        a->end = (struct reload_end) {
-                .outcome = outcome, .generation = c->in_force ? c->in_force->number : 0, .text = a->text,
-                .findings = &a->findings, .requests = a->requests, .n_requests = request ? 1 : 0, .is_quiet = true,
-        };
-        control_do(c, &(struct control_action) { .kind = CONTROL_ANSWER, .end = &a->end });
+        c->confirm.answer.requests[0] = request;
+        control_answer(c, &c->confirm.answer, outcome, text, request ? 1 : 0);
 }
 
 static void refuse(struct control *c, uint64_t request, const char *text)

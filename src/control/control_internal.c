@@ -18,6 +18,16 @@ void control_await(struct control *c, enum control_state state, const struct con
         control_do(c, action);
 }
 
+void control_answer(struct control *c, struct reload_answer *a, enum reload_outcome outcome, const char *text, size_t n)
+{
+        (void) snprintf(a->text, sizeof(a->text), "%s", text);
+        a->end = (struct reload_end) {
+                .outcome = outcome, .generation = c->in_force ? c->in_force->number : 0, .text = a->text,
+                .findings = &a->findings, .requests = a->requests, .n_requests = n, .is_quiet = a == &c->confirm.answer,
+        };
+        control_do(c, &(struct control_action) { .kind = CONTROL_ANSWER, .end = &a->end });
+}
+
 void control_drop_kept_policy(struct control *c)
 {
         knowledge_drop_policy(c->knowledge);

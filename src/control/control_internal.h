@@ -252,6 +252,8 @@ struct control {
 void control_do(struct control *c, const struct control_action *action);
 /* Enters a state that waits for the answer to this action. */
 void control_await(struct control *c, enum control_state state, const struct control_action *action);
+/* Answers the first n of a->requests; those of c->confirm.answer are quiet. The shell takes the answer before it calls again. */
+void control_answer(struct control *c, struct reload_answer *a, enum reload_outcome outcome, const char *text, size_t n);
 /* Sets the status line. */
 void control_set_status(struct control *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -44,23 +44,12 @@ void reload_note_findings(struct control *c, const struct findings *findings)
 
 /* --- the end ------------------------------------------------------------------------------------------------------ */
 
-/* Answers the first n of c->answer.requests. The shell takes the answer before it calls again, and no event causes two. */
+/* Answers the first n of c->answer.requests. No event causes two such answers. */
 static void answer(struct control *c, enum reload_outcome outcome, const struct findings *findings, size_t n)
 {
-        struct reload_answer *a = &c->answer;
-
-        forget_findings(&a->findings);
-        copy_findings(findings, &a->findings);
-        (void) snprintf(a->text, sizeof(a->text), "%s", c->text);
-        a->end = (struct reload_end) {
-                .outcome = outcome,
-                .generation = c->in_force ? c->in_force->number : 0,
-                .text = a->text,
-                .findings = &a->findings,
-                .requests = a->requests,
-                .n_requests = n,
-        };
-        control_do(c, &(struct control_action) { .kind = CONTROL_ANSWER, .end = &a->end });
+        forget_findings(&c->answer.findings);
+        copy_findings(findings, &c->answer.findings);
+        control_answer(c, &c->answer, outcome, c->text, n);
 }
 
 /* Answers the request that brought this candidate, if there is one. */
