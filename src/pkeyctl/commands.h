@@ -4,8 +4,8 @@
 /*
  * pkeyctl/: the commands of pkeyctl, without those of report/ and store_commands/; and what they share.
  *
- * pkeyctl.c has the table of all commands, with what session_provide() provides to each before it runs. --help, completion and the
- * errors about options come from this table, so a command needs nothing besides its row.
+ * command_table.c has the table of all commands, with what session_provide() provides to each before it runs. --help, completion
+ * and the errors about options come from this table, so a command needs nothing besides its row.
  *
  * This folder does not know how tables are read or written: session/ does that.
  */
@@ -51,6 +51,14 @@ struct command {
         enum argument argument;  /* what its arguments are */
         bool waits;              /* --timeout is how long it waits, like 90s; else it is that of a MAD, in milliseconds */
 };
+
+extern const struct command commands[];
+extern const size_t n_commands;
+
+/* Returns whether the command takes an option of this name: those for all commands, too. */
+bool command_takes(const struct command *c, const char *option);
+/* Adds the commands that take an option, as in "apply and forget", with `last` between the last two. Nothing: it is for all. */
+void command_add_takers(struct text *t, const char *option, const char *last);
 
 /* The tables that `explain` reads (session.h). */
 int explain_choose(struct context *ctx, const uint32_t **ret, uint32_t *ret_n);

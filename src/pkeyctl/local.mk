@@ -17,6 +17,7 @@ pkeyctl_SOURCES += \
 	src/pkeyctl/command_plan.c \
 	src/pkeyctl/command_replace.c \
 	src/pkeyctl/command_show.c \
+	src/pkeyctl/command_table.c \
 	src/pkeyctl/command_verify.c \
 	src/pkeyctl/command_violations.c \
 	src/pkeyctl/commands.h \

@@ -103,7 +103,7 @@ static void read_confirm(struct findings *findings, const char *text, void *opti
                                       text);
 }
 
-/* With a unit it is the time to wait of a command, without one that of a MAD; pkeyctl.c knows which of them a command has. */
+/* With a unit it is the time to wait of a command, without one that of a MAD; the table of commands has which of them applies. */
 static void read_timeout(struct findings *findings, const char *text, void *options)
 {
         struct options *o = options;

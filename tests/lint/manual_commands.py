@@ -5,7 +5,7 @@ import re
 
 from lint import files, finish, problem, read
 
-MAIN, COMMANDS, OPTIONS = "man/pkeyctl.1", "src/pkeyctl/pkeyctl.c", "src/session/pkeyctl_options.c"
+MAIN, COMMANDS, OPTIONS = "man/pkeyctl.1", "src/pkeyctl/command_table.c", "src/session/pkeyctl_options.c"
 
 
 def compare(what, in_source, in_manual, source):
