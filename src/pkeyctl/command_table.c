@@ -92,12 +92,62 @@ const struct command commands[] = {
 };
 const size_t n_commands = ELEMENTS(commands);
 
+/* --- finding one ------------------------------------------------------------------------------------------------------- */
+
+const struct command *command_find(const char *name)
+{
+        for (const struct command *c = commands; c < commands + n_commands; c++)
+                if (!c->word && strcmp(c->name, name) == 0)
+                        return c;
+        return NULL;
+}
+
+const struct command *command_next_variant(const struct command *c)
+{
+        return c + 1 < commands + n_commands && c[1].word ? c + 1 : NULL;
+}
+
+bool command_is_chosen_by_option(const struct command *c)
+{
+        return c->word && strncmp(c->word, "--", 2) == 0;
+}
+
+const struct command *command_find_variant(const struct command *parent, uint64_t given, const char *word, bool *ret_has_words)
+{
+        *ret_has_words = false;
+        for (const struct command *c = parent; (c = command_next_variant(c));) {
+                bool by_option = command_is_chosen_by_option(c);
+
+                if (by_option ? options_are_given(given, c->word + strlen("--")) : word && strcmp(c->word, word) == 0)
+                        return c;
+                *ret_has_words |= !by_option;
+        }
+        return parent;
+}
+
+/* --- options ----------------------------------------------------------------------------------------------------------- */
+
 static bool lists(const struct command *c, const char *option)
 {
         for (size_t i = 0; i < ELEMENTS(c->options) && c->options[i]; i++)
                 if (strcmp(c->options[i], option) == 0)
                         return true;
         return false;
+}
+
+bool command_takes(const struct command *c, const char *option)
+{
+        bool is_special = false;
+
+        for (size_t i = 0; i < ELEMENTS(commands); i++) {
+                const struct command *other = &commands[i];
+                bool is_listed = lists(other, option);
+
+                if (is_listed && (other == c || (!other->word && strcmp(other->name, c->name) == 0)))
+                        return true;
+                is_special |= is_listed;
+        }
+        return !is_special;
 }
 
 void command_add_takers(struct text *t, const char *option, const char *last)
@@ -114,19 +164,4 @@ void command_add_takers(struct text *t, const char *option, const char *last)
                 text_add(t, "%s%s%s%s", k == 0 ? "" : k + 1 < n ? ", " : last, c->name, c->word ? " " : "", c->word ?: "");
                 k++;
         }
-}
-
-bool command_takes(const struct command *c, const char *option)
-{
-        bool is_special = false;
-
-        for (size_t i = 0; i < ELEMENTS(commands); i++) {
-                const struct command *other = &commands[i];
-                bool is_listed = lists(other, option);
-
-                if (is_listed && (other == c || (!other->word && strcmp(other->name, c->name) == 0)))
-                        return true;
-                is_special |= is_listed;
-        }
-        return !is_special;
 }

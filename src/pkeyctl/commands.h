@@ -55,6 +55,15 @@ struct command {
 extern const struct command commands[];
 extern const size_t n_commands;
 
+/* The row of this name without a word; NULL: there is none. */
+const struct command *command_find(const char *name);
+/* The row of the next variant; NULL: there are no more. */
+const struct command *command_next_variant(const struct command *c);
+/* Returns whether the row is a variant that an option chooses. */
+bool command_is_chosen_by_option(const struct command *c);
+/* The variant that one of the given options (bits of options_line) or the word (NULL: none) chooses; else `parent`, its row without
+ * a word. *ret_has_words: a word could have chosen one. */
+const struct command *command_find_variant(const struct command *parent, uint64_t given, const char *word, bool *ret_has_words);
 /* Returns whether the command takes an option of this name: those for all commands, too. */
 bool command_takes(const struct command *c, const char *option);
 /* Adds the commands that take an option, as in "apply and forget", with `last` between the last two. Nothing: it is for all. */

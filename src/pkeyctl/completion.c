@@ -12,7 +12,6 @@
 
 /* A command line, of which one word is to be completed: the one with the cursor. */
 struct line {
-        const struct completion_table *table;
         char **words;                              /* words[0] is the program */
         int n, cursor;                             /* cursor: at most n, a new word at the end */
         bool after_dashes;                         /* "--" stands in front of the cursor */
@@ -125,13 +124,6 @@ static void read_line(struct line *l)
         }
 }
 
-static bool is_given(const struct line *l, const char *option)
-{
-        const struct command_line_option *o = find_option(option, strlen(option));
-
-        return o && l->given & UINT64_C(1) << (o - options_line.options);
-}
-
 static const char *value_of(const struct line *l, const char *option)
 {
         const struct command_line_option *o = find_option(option, strlen(option));
@@ -142,33 +134,12 @@ static const char *value_of(const struct line *l, const char *option)
 /* The row of the command on the line; NULL: none is there, or it does not exist. */
 static const struct command *find_command(const struct line *l)
 {
-        for (const struct command *c = l->table->commands; l->n_arguments > 0 && c < l->table->commands + l->table->n; c++)
-                if (!c->word && strcmp(c->name, l->arguments[0]) == 0)
-                        return c;
-        return NULL;
+        return l->n_arguments > 0 ? command_find(l->arguments[0]) : NULL;
 }
 
-/* The next variant of a command; NULL: there are no more. */
-static const struct command *next_variant(const struct line *l, const struct command *c)
-{
-        return c + 1 < l->table->commands + l->table->n && c[1].word ? c + 1 : NULL;
-}
-
-static bool is_option(const char *word)
-{
-        return strncmp(word, "--", 2) == 0;
-}
-
-/* The variant that an option or the first argument chooses; else the command itself. *ret_has_words: an argument can choose one. */
 static const struct command *find_variant(const struct line *l, const struct command *parent, bool *ret_has_words)
 {
-        *ret_has_words = false;
-        for (const struct command *c = parent; (c = next_variant(l, c));) {
-                if (is_option(c->word) ? is_given(l, c->word + 2) : l->n_arguments > 1 && strcmp(c->word, l->arguments[1]) == 0)
-                        return c;
-                *ret_has_words |= !is_option(c->word);
-        }
-        return parent;
+        return command_find_variant(parent, l->given, l->n_arguments > 1 ? l->arguments[1] : NULL, ret_has_words);
 }
 
 /* The variant that the line chooses; NULL: no command. */
@@ -182,17 +153,17 @@ static const struct command *chosen_command(const struct line *l)
 
 /* --- candidates ------------------------------------------------------------------------------------------------------ */
 
-static void add_commands(struct candidates *c, const struct line *l)
+static void add_commands(struct candidates *c)
 {
-        for (size_t i = 0; i < l->table->n; i++)
-                if (!l->table->commands[i].word)
-                        candidates_add(c, l->table->commands[i].name, l->table->commands[i].summary);
+        for (size_t i = 0; i < n_commands; i++)
+                if (!commands[i].word)
+                        candidates_add(c, commands[i].name, commands[i].summary);
 }
 
-static void add_variants(struct candidates *c, const struct line *l, const struct command *parent)
+static void add_variants(struct candidates *c, const struct command *parent)
 {
-        for (const struct command *v = parent; (v = next_variant(l, v));)
-                if (!is_option(v->word))
+        for (const struct command *v = parent; (v = command_next_variant(v));)
+                if (!command_is_chosen_by_option(v))
                         candidates_add(c, v->word, v->summary);
 }
 
@@ -206,7 +177,7 @@ static void add_options(struct candidates *c, const struct line *l)
         for (size_t i = 0; i < options_line.n; i++) {
                 const struct command_line_option *o = &options_line.options[i];
 
-                if (!(l->given & UINT64_C(1) << i) && (!command || l->table->takes(command, o->name)))
+                if (!(l->given & UINT64_C(1) << i) && (!command || command_takes(command, o->name)))
                         candidates_add(c, arena_printf(c->arena, "--%s", o->name) ?: "", o->help);
         }
 }
@@ -324,7 +295,7 @@ static const char *add_arguments(struct candidates *c, const struct line *l)
         bool has_words;
 
         if (l->n_before == 0) {
-                add_commands(c, l);
+                add_commands(c);
                 return NULL;
         }
         parent = find_command(l);
@@ -332,10 +303,10 @@ static const char *add_arguments(struct candidates *c, const struct line *l)
                 return NULL;
         command = find_variant(l, parent, &has_words);
         if (has_words && l->n_before == 1) {
-                add_variants(c, l, parent);
+                add_variants(c, parent);
                 return NULL;
         }
-        if (command->word && !is_option(command->word))
+        if (command->word && !command_is_chosen_by_option(command))
                 return add_argument_of(c, l, command, l->n_before - 2);
         return has_words ? NULL : add_argument_of(c, l, command, l->n_before - 1);
 }
@@ -349,7 +320,7 @@ static const char *add_candidates(struct candidates *c, const struct line *l)
                 return add_value(c, l, o);
         if (l->after_dashes || c->prefix[0] != '-')
                 return add_arguments(c, l);
-        if (!is_option(c->prefix) || !equals) {
+        if (strncmp(c->prefix, "--", 2) != 0 || !equals) {
                 add_options(c, l);
                 return NULL;
         }
@@ -394,11 +365,11 @@ static bool read_cursor(const char *text, int n, int *ret)
         return true;
 }
 
-void completion_answer(const struct completion_table *table, int n, char **arguments)
+void completion_answer(int n, char **arguments)
 {
         _cleanup_arena_ struct arena *arena = arena_new();
         struct candidates c = { .arena = arena, .lead = "" };
-        struct line line = { .table = table, .words = arguments + 1, .n = n - 1 };
+        struct line line = { .words = arguments + 1, .n = n - 1 };
         _cleanup_findings_ struct findings ignored = {};
         const char *directive;
 

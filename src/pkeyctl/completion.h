@@ -6,12 +6,6 @@
 
 #include "pkeyctl/commands.h"
 
-struct completion_table {
-        const struct command *commands;
-        size_t n;
-        bool (*takes)(const struct command *c, const char *option);
-};
-
 /* Prints the candidates for word N of the command line WORD..., with N and the words in `arguments` (pkeyctl(1), COMPLETION). Does
  * not fail: what it cannot read adds no candidates. Sends nothing, changes nothing, does not wait. */
-void completion_answer(const struct completion_table *table, int n, char **arguments);
+void completion_answer(int n, char **arguments);

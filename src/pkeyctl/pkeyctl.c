@@ -20,7 +20,7 @@ static void check_options(struct context *ctx, const struct command *c)
                 const char *name = options_line.options[i].name;
                 _cleanup_text_ struct text allowed = {};
 
-                if (!options_are_given(o, name) || command_takes(c, name))
+                if (!options_are_given(o->given, name) || command_takes(c, name))
                         continue;
                 command_add_takers(&allowed, name, " and ");
                 (void) findings_error(&ctx->findings, FINDING_USAGE, NULL, "--%s is for %s only", name, allowed.bytes ?: "other commands");
@@ -82,47 +82,30 @@ static void complain_word(struct context *ctx, const struct command *parent, con
                               "unknown command '%s%s%s'", parent ? parent->name : "", parent ? " " : "", word);
 }
 
-/* The variant that an option or the next argument chooses, which is passed then; else the command itself. */
-static const struct command *find_variant(struct context *ctx, const struct command *parent)
-{
-        const char *word = ctx->arguments[0];
-        bool has_words = false;
-
-        for (const struct command *c = parent + 1; c < commands + n_commands && c->word; c++) {
-                if (strncmp(c->word, "--", 2) == 0) {
-                        if (options_are_given(ctx->options, c->word + 2))
-                                return c;
-                        continue;
-                }
-                has_words = true;
-                if (word && strcmp(word, c->word) == 0) {
-                        ctx->arguments++;
-                        return c;
-                }
-        }
-        if (word && has_words) {
-                complain_word(ctx, parent, word);
-                return NULL;
-        }
-        return parent;
-}
-
 static const struct command *find_command(struct context *ctx)
 {
         const struct options *o = ctx->options;
+        const struct command *parent, *c;
+        const char *word = o->n_arguments > 1 ? o->arguments[1] : NULL;
+        bool has_words;
 
         if (o->n_arguments == 0) {
                 (void) findings_error(&ctx->findings, FINDING_USAGE, "pkeyctl --help lists the commands", "no command was given");
                 return NULL;
         }
-        ctx->arguments = o->arguments + 1;
-        for (size_t i = 0; i < n_commands; i++)
-                if (strcmp(o->arguments[0], commands[i].name) == 0) {
-                        ctx->command = commands[i].name;
-                        return find_variant(ctx, &commands[i]);
-                }
-        complain_word(ctx, NULL, o->arguments[0]);
-        return NULL;
+        parent = command_find(o->arguments[0]);
+        if (!parent) {
+                complain_word(ctx, NULL, o->arguments[0]);
+                return NULL;
+        }
+        ctx->command = parent->name;
+        c = command_find_variant(parent, o->given, word, &has_words);
+        if (c == parent && word && has_words) {
+                complain_word(ctx, parent, word);
+                return NULL;
+        }
+        ctx->arguments = o->arguments + (c == parent || command_is_chosen_by_option(c) ? 1 : 2);
+        return c;
 }
 
 static void check_arguments(struct context *ctx, const struct command *c)
@@ -237,7 +220,7 @@ int main(int argc, char **argv)
         int r = file_take_standard(), status;
 
         if (r == 0 && argc > 1 && strcmp(argv[1], "complete") == 0) {
-                completion_answer(&(struct completion_table) { commands, n_commands, command_takes }, argc - 2, argv + 2);
+                completion_answer(argc - 2, argv + 2);
                 return EXIT_DONE;
         }
         status = run(&ctx, r ?: context_init(&ctx, &options) ?: options_parse(argc, argv, &ctx.findings, &options));

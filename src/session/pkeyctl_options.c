@@ -202,11 +202,11 @@ static const struct command_line_option known_options[] = {
 
 const struct command_line options_line = { "pkeyctl", known_options, ELEMENTS(known_options) };
 
-bool options_are_given(const struct options *o, const char *name)
+bool options_are_given(uint64_t given, const char *name)
 {
         for (size_t i = 0; i < ELEMENTS(known_options); i++)
                 if (strcmp(known_options[i].name, name) == 0)
-                        return o->given & UINT64_C(1) << i;
+                        return given & UINT64_C(1) << i;
         return false;
 }
 

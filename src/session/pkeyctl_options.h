@@ -41,8 +41,8 @@ struct options {
 
 extern const struct command_line options_line;
 
-/* Is the option of this name on the command line? */
-bool options_are_given(const struct options *o, const char *name);
+/* Returns whether `given` has the bit of the option of this name. */
+bool options_are_given(uint64_t given, const char *name);
 
 /* Reads argv (and the clock, for --since 10m), which is reordered and borrowed. Every mistake becomes a finding. ret->json is
  * set by a wrong command line, too, so that its mistakes can be printed as JSON. Returns 0 or -EBADMSG. */
