@@ -52,9 +52,7 @@ static int read_policy(struct policy_reader *r)
         }
         yaml_tree_check_keys(&r->tree, root, "", policy_keys, ELEMENTS(policy_keys));
         read_version(r, yaml_tree_get(root, "version"));
-        node = yaml_tree_get(root, "strict");
-        if (node)
-                (void) yaml_tree_bool(&r->tree, node, "strict", &r->policy->strict);
+        (void) yaml_tree_bool(&r->tree, yaml_tree_get(root, "strict"), "strict", &r->policy->strict);
         e = read_owns(r, yaml_tree_get(root, "owns")) ?: policy_read_groups(r, yaml_tree_get(root, "groups"));
         if (e < 0)
                 return e;

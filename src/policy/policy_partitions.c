@@ -260,9 +260,7 @@ static int read_partition(struct policy_reader *r, const struct yaml_tree_node *
         yaml_tree_check_keys(&r->tree, node, path, policy_partition_keys, ELEMENTS(policy_partition_keys));
         read_p_key(r, partition, nodes, node);
         nodes->index0 = yaml_tree_get(node, "index0");
-        if (nodes->index0)
-                (void) yaml_tree_bool(&r->tree, nodes->index0, policy_path(r, "partitions.", node->key->text, ".index0"),
-                                      &partition->index0);
+        (void) yaml_tree_bool(&r->tree, nodes->index0, policy_path(r, "partitions.", node->key->text, ".index0"), &partition->index0);
         path = policy_path(r, "partitions.", node->key->text, ".ipoib");
         e = policy_read_ipoib(r, yaml_tree_get(node, "ipoib"), path, partition) ?: read_members(r, partition, nodes, node);
         nodes->sound = r->report.n_errors == errors;

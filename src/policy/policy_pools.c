@@ -280,7 +280,7 @@ static bool expect_pool(struct policy_reader *r, const struct yaml_tree_node *no
 static int read_pool(struct pool_reader *p)
 {
         struct policy_reader *r = p->r;
-        const struct yaml_tree_node *name = p->map->key, *index0 = yaml_tree_get(p->map, "index0");
+        const struct yaml_tree_node *name = p->map->key;
         const char *problem = selector_name_problem(name->text);
 
         *p->pool = (struct policy_pool) {
@@ -293,8 +293,7 @@ static int read_pool(struct pool_reader *p)
         read_membership(p);
         read_lease(p);
         read_duration(p, "rest", 0, &p->pool->rest);
-        if (index0)
-                (void) yaml_tree_bool(&r->tree, index0, path_of(p, ".index0"), &p->pool->index0);
+        (void) yaml_tree_bool(&r->tree, yaml_tree_get(p->map, "index0"), path_of(p, ".index0"), &p->pool->index0);
         return read_p_keys(p) ?: read_ports(p) ?: read_allow(p);
 }
 

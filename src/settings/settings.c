@@ -287,10 +287,7 @@ static void read_reload(struct reader *r, const struct settings_key *key, const 
 
 static void read_bool(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node)
 {
-        bool value;
-
-        if (yaml_tree_bool(&r->tree, node, key->name, &value) == 0)
-                memcpy(member(r, key), &value, sizeof(value));
+        (void) yaml_tree_bool(&r->tree, node, key->name, member(r, key));
 }
 
 typedef void (*value_reader)(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node);

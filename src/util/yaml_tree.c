@@ -564,6 +564,8 @@ int yaml_tree_bool(struct yaml_tree *t, const struct yaml_tree_node *node, const
 {
         static const char *const words[][2] = { { "yes", "no" }, { "on", "off" }, { "y", "n" }, { "1", "0" }, { "true", "false" } };
 
+        if (!node)
+                return 0;
         if (!yaml_tree_expect(t, node, YAML_TREE_SCALAR, path))
                 return -EBADMSG;
         if (strcmp(node->text, "true") == 0 || strcmp(node->text, "false") == 0) {

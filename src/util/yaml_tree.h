@@ -85,5 +85,5 @@ bool yaml_tree_expect(struct yaml_tree *t, const struct yaml_tree_node *node, en
 /* Reports each key of a map that is not one of `keys`. path "": the top of the file. */
 void yaml_tree_check_keys(struct yaml_tree *t, const struct yaml_tree_node *map, const char *path,
                           const char *const *keys, size_t n_keys);
-/* Reads true or false. Returns 0 or -EBADMSG (reported). */
+/* Reads true or false. Without a node *ret stays as it is. Returns 0 or -EBADMSG (reported). */
 int yaml_tree_bool(struct yaml_tree *t, const struct yaml_tree_node *node, const char *path, bool *ret);
