@@ -92,14 +92,30 @@ static void *member(struct reader *r, const struct settings_key *key)
         return (char *) r->settings + key->offset;
 }
 
+static void set_text(struct reader *r, const struct settings_key *key, const char *text)
+{
+        memcpy(member(r, key), &text, sizeof(text));
+}
+
 static void read_name(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node)
 {
-        const char *name = node->text;
-
-        if (!text_has_only(name, NAME_MAX_LENGTH, TEXT_LETTERS_AND_DIGITS "_-."))
-                refuse(r, node, key, "is not a name");
+        if (text_has_only(node->text, NAME_MAX_LENGTH, TEXT_LETTERS_AND_DIGITS "_-."))
+                set_text(r, key, node->text);
         else
-                memcpy(member(r, key), &name, sizeof(name));
+                refuse(r, node, key, "is not a name");
+}
+
+static bool is_file_path(const char *text)
+{
+        return text_is_path(text) && text[strlen(text) - 1] != '/';
+}
+
+static void read_path(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node)
+{
+        if (is_file_path(node->text))
+                set_text(r, key, node->text);
+        else
+                refuse(r, node, key, "is not the absolute path of a file");
 }
 
 /* 1 to 10 decimal digits. *ret_end: the text after them. */
@@ -171,18 +187,11 @@ _Static_assert(sizeof(enum settings_mode) == sizeof(unsigned) && sizeof(enum set
                        sizeof(enum settings_store) == sizeof(unsigned),
                "an enum of settings.h is no unsigned int");
 
-static bool is_file_path(const char *text)
-{
-        return text_is_path(text) && text[strlen(text) - 1] != '/';
-}
-
 /* No message shows the value: it may be the key itself, written here by mistake. */
 static void read_secret(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node)
 {
-        const char *path = node->text;
-
-        if (node->kind == YAML_TREE_SCALAR && text_is_path(path)) {
-                memcpy(member(r, key), &path, sizeof(path));
+        if (node->kind == YAML_TREE_SCALAR && text_is_path(node->text)) {
+                set_text(r, key, node->text);
                 return;
         }
         yaml_tree_error(&r->tree, node, FINDING_VALUE_INVALID, "%s: the value (not shown) is not the path of a file (accepted: %s)",
@@ -190,16 +199,6 @@ static void read_secret(struct reader *r, const struct settings_key *key, const 
         if (r->report.last)
                 r->report.last->source_line = NULL;
         report_hint(&r->report, "write the key into a file that only root and the group pkeyd can read, and the path of that file here");
-}
-
-static void read_path(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node)
-{
-        const char *path = node->text;
-
-        if (!is_file_path(path))
-                refuse(r, node, key, "is not the absolute path of a file");
-        else
-                memcpy(member(r, key), &path, sizeof(path));
 }
 
 static const char *after_prefix(const char *text, const char *prefix)
