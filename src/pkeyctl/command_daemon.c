@@ -131,9 +131,8 @@ int command_status(struct context *ctx)
         static const struct printer printer = { text_status, json_status, QUIET };
         _cleanup_message_ sd_bus_message *reply = NULL;
         struct daemon_status status = {};
-        uint64_t seen;
 
-        return bus_client_call(ctx, BUS_INTERFACE, "Status", 0, &reply, "") ?: bus_client_read_status(ctx, reply, &status, &seen) ?:
+        return bus_client_call(ctx, BUS_INTERFACE, "Status", 0, &reply, "") ?: bus_client_read_status(ctx, reply, &status, NULL) ?:
                output(ctx, &printer, status_of(&status), &status);
 }
 

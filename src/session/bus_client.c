@@ -296,18 +296,17 @@ static int read_entry(struct context *ctx, sd_bus_message *m, const struct bus_f
                 i++;
         if (i == n)
                 return sd_bus_message_skip(m, "v");
-        *seen |= UINT64_C(1) << i;
+        if (seen)
+                *seen |= UINT64_C(1) << i;
         return read_value(ctx, m, &fields[i], object);
 }
 
-/* Reads a{sv} into an object. *seen gets bit i for each field i that was there. */
+/* Reads a{sv} into an object. *seen (NULL: not wanted) gets bit i for each field i that was there. */
 static int read_fields(struct context *ctx, sd_bus_message *m, const struct bus_field *fields, size_t n, void *object,
                        uint64_t *seen)
 {
-        int r;
+        int r = sd_bus_message_enter_container(m, 'a', "{sv}");
 
-        *seen = 0;
-        r = sd_bus_message_enter_container(m, 'a', "{sv}");
         while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
                 r = read_entry(ctx, m, fields, n, object, seen);
                 if (r >= 0)
@@ -318,30 +317,25 @@ static int read_fields(struct context *ctx, sd_bus_message *m, const struct bus_
         return r < 0 ? bus_client_complain(ctx, r) : 0;
 }
 
-int bus_client_read_status(struct context *ctx, sd_bus_message *m, struct daemon_status *ret, uint64_t *ret_seen)
+int bus_client_read_status(struct context *ctx, sd_bus_message *m, struct daemon_status *ret, uint64_t *seen)
 {
-        return read_fields(ctx, m, daemon_status_fields, n_daemon_status_fields, ret, ret_seen);
+        return read_fields(ctx, m, daemon_status_fields, n_daemon_status_fields, ret, seen);
 }
 
 int bus_client_read_violation(struct context *ctx, sd_bus_message *m, struct seen_violation *ret)
 {
-        uint64_t seen;
-
-        return read_fields(ctx, m, seen_violation_fields, ELEMENTS(seen_violation_fields), ret, &seen);
+        return read_fields(ctx, m, seen_violation_fields, ELEMENTS(seen_violation_fields), ret, NULL);
 }
 
 int bus_client_read_lease(struct context *ctx, sd_bus_message *m, struct seen_lease *ret)
 {
-        uint64_t seen;
-
-        return read_fields(ctx, m, lease_fields, ELEMENTS(lease_fields), ret, &seen);
+        return read_fields(ctx, m, lease_fields, ELEMENTS(lease_fields), ret, NULL);
 }
 
 int bus_client_find(struct context *ctx, struct daemon_status *ret)
 {
         _cleanup_message_ sd_bus_message *call = NULL, *reply = NULL;
         _cleanup_bus_ sd_bus *bus = NULL;
-        uint64_t seen;
         int r = sd_bus_open_system(&bus);
 
         if (r >= 0)
@@ -352,7 +346,7 @@ int bus_client_find(struct context *ctx, struct daemon_status *ret)
                 r = sd_bus_call(bus, call, FIND_TIMEOUT, NULL, &reply);
         if (r < 0)
                 return r == -ENOMEM || r == -ETIMEDOUT ? r : 0;
-        return bus_client_read_status(ctx, reply, ret, &seen) ?: 1;
+        return bus_client_read_status(ctx, reply, ret, NULL) ?: 1;
 }
 
 /* The port may lead to another fabric than pkeyd's: that needs a state directory of its own. */

@@ -134,8 +134,8 @@ int bus_client_call(struct context *ctx, const char *interface, const char *memb
 /* Adds a finding for a negative errno of sd-bus. */
 int bus_client_complain(struct context *ctx, int r);
 
-/* Reads a{sv}. *ret_seen has bit i for each field i of daemon_status_fields that was there. */
-int bus_client_read_status(struct context *ctx, sd_bus_message *m, struct daemon_status *ret, uint64_t *ret_seen);
+/* Reads a{sv}. *seen (NULL: not wanted) gets bit i for each field i of daemon_status_fields that was there. */
+int bus_client_read_status(struct context *ctx, sd_bus_message *m, struct daemon_status *ret, uint64_t *seen);
 int bus_client_read_violation(struct context *ctx, sd_bus_message *m, struct seen_violation *ret);
 /* Reads a{sv} of a lease, which is empty if there is none. */
 int bus_client_read_lease(struct context *ctx, sd_bus_message *m, struct seen_lease *ret);
