@@ -52,13 +52,6 @@ static void add_hostlist(struct names *names, const struct hostlist *h, bool is_
         }
 }
 
-static void add_selectors(struct names *names, struct selector *const *selectors, uint32_t n)
-{
-        for (uint32_t i = 0; i < n; i++)
-                if (selectors[i]->host)
-                        add_hostlist(names, selectors[i]->host, selectors[i]->kind == SELECTOR_SWITCH);
-}
-
 static void add_partitions(struct names *names, const struct policy *p)
 {
         struct candidates *c = names->candidates;
@@ -75,16 +68,14 @@ static void add_pools(struct names *names, const struct policy *p)
 
 static void add_hosts(struct names *names, const struct policy *p)
 {
-        for (uint32_t i = 0; i < p->n_groups; i++) {
-                if (names->kind == NAMES_SELECTOR)
-                        add_name(names, p->groups[i].name, false, "group of the policy");
-                add_selectors(names, p->groups[i].selectors, p->groups[i].n_selectors);
-        }
-        for (uint32_t i = 0; i < p->n_pools; i++)
-                add_selectors(names, p->pools[i].ports, p->pools[i].n_ports);
-        for (uint32_t i = 0; i < p->n_partitions; i++)
-                for (uint32_t k = 0; k < p->partitions[i].n_rules; k++)
-                        add_selectors(names, p->partitions[i].rules[k].selectors, p->partitions[i].rules[k].n_selectors);
+        struct selector_list all = {};
+
+        for (uint32_t i = 0; i < p->n_groups && names->kind == NAMES_SELECTOR; i++)
+                add_name(names, p->groups[i].name, false, "group of the policy");
+        (void) selector_list_all(names->candidates->arena, p, &all);
+        for (size_t i = 0; i < all.n; i++)
+                if (all.items[i]->host)
+                        add_hostlist(names, all.items[i]->host, all.items[i]->kind == SELECTOR_SWITCH);
 }
 
 /* The word may be as it was typed: the shell has not replaced a ~ at its beginning yet. */

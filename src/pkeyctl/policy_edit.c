@@ -4,17 +4,13 @@
 #include <errno.h>
 #include <string.h>
 
+#include "session/output_text.h"
 #include "shell/file.h"
 #include "util/yaml_source.h"
 
 static void print_line(struct context *ctx, FILE *out, char sign, const char *line)
 {
-        const char *visible = yaml_source_visible(ctx->arena, line, strcspn(line, "\r\n"));
-
-        if (!visible)
-                ctx->output_r = -ENOMEM;
-        else
-                fprintf(out, "%c %s\n", sign, visible);
+        fprintf(out, "%c %s\n", sign, output_or_fail(ctx, yaml_source_visible(ctx->arena, line, strcspn(line, "\r\n"))));
 }
 
 void policy_edit_show(struct context *ctx, const struct policy_edit *e)

@@ -106,14 +106,12 @@ int text_diff(struct arena *a, const struct text_version *before, const struct t
         bool is_equal = before->n == after->n && (before->n == 0 || memcmp(before->bytes, after->bytes, before->n) == 0);
         _cleanup_text_ struct text text = {};
         int r = is_equal ? 0 : run(before, after, &text);
-        char *copy = r == 0 ? arena_new_array(a, char, text.n + 1) : NULL;
+        const char *copy = r == 0 ? arena_copy(a, text.bytes ?: "", text.n + 1) : NULL;
 
         if (r < 0)
                 return r;
         if (!copy)
                 return -ENOMEM;
-        if (text.n > 0)
-                memcpy(copy, text.bytes, text.n);
         *ret = copy;
         *ret_n = text.n;
         return 0;

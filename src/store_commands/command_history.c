@@ -157,11 +157,7 @@ static void json_diff(struct doc *d, const void *result)
 /* A text of the store for a terminal. */
 static const char *visible(struct context *ctx, const char *text)
 {
-        const char *copy = yaml_source_visible(ctx->arena, text, strlen(text));
-
-        if (!copy)
-                output_fail(ctx, -ENOMEM);
-        return copy ?: "?";
+        return output_or_fail(ctx, yaml_source_visible(ctx->arena, text, strlen(text)));
 }
 
 static const char *time_text(struct context *ctx, uint64_t seconds)
@@ -336,13 +332,8 @@ static void print_lines(struct context *ctx, const char *text, size_t n)
 {
         struct scan rest = { text, text + n }, line;
 
-        while (scan_line(&rest, &line)) {
-                const char *copy = yaml_source_visible(ctx->arena, line.p, (size_t) (line.end - line.p));
-
-                if (!copy)
-                        output_fail(ctx, -ENOMEM);
-                puts(copy ?: "?");
-        }
+        while (scan_line(&rest, &line))
+                puts(output_or_fail(ctx, yaml_source_visible(ctx->arena, line.p, (size_t) (line.end - line.p))));
 }
 
 static void text_diffs(struct context *ctx, const void *result)
@@ -438,14 +429,10 @@ static int take_number(struct context *ctx, const char *text, uint64_t *ret)
 /* name: of the file. */
 static int copy_file(struct context *ctx, const struct text *from, const char *name, uint64_t number, struct text_version *ret)
 {
-        char *copy = arena_new_array(ctx->arena, char, from->n + 1);
+        const char *copy = arena_copy(ctx->arena, from->bytes ?: "", from->n + 1);
 
-        if (!copy)
-                return -ENOMEM;
-        if (from->n > 0)
-                memcpy(copy, from->bytes, from->n);
         *ret = (struct text_version) { output_format(ctx, "%s (generation %" PRIu64 ")", name, number), copy, from->n };
-        return 0;
+        return copy ? 0 : -ENOMEM;
 }
 
 /* Returns as state_read_generation(). */
