@@ -42,7 +42,7 @@ static json_t *diagnosis_object(struct doc *d, const struct diagnosis *item)
 
         return json_pack("{s:n, s:i, s:i, s:s, s:s, s:o, s:o, s:i, s:o, s:o}", "file", "line", 0, "column", 0,
                          "severity", finding_severity_to_string(words->severity), "code", words->code, "text", doc_text(item->title),
-                         "where", DOC_ARRAY(d, i, item->n_places, place_object(d, &item->places[i])), "more", item->n_more,
+                         "where", JSON_ARRAY(i, item->n_places, place_object(d, &item->places[i])), "more", item->n_more,
                          "why", doc_text(words->why), "advice", doc_text(words->advice));
 }
 

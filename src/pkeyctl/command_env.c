@@ -50,7 +50,7 @@ static json_t *environment(struct doc *d, const struct application_settings *s)
 static json_t *partition_object(struct doc *d, const struct env_partition *p)
 {
         return doc_partition(d, p->base, "{s:o, s:o}",
-                             "entries", DOC_ARRAY(d, i, p->settings.n_entries, entry_object(d, &p->settings.entries[i])),
+                             "entries", JSON_ARRAY(i, p->settings.n_entries, entry_object(d, &p->settings.entries[i])),
                              "environment", environment(d, &p->settings));
 }
 
@@ -58,7 +58,7 @@ static void json_env(struct doc *d, const void *result)
 {
         const struct env_result *r = result;
 
-        doc_add(d, d->root, "{s:o}", "partitions", DOC_ARRAY(d, i, r->n_partitions, partition_object(d, &r->partitions[i])));
+        doc_add(d, d->root, "{s:o}", "partitions", JSON_ARRAY(i, r->n_partitions, partition_object(d, &r->partitions[i])));
 }
 
 /* --- text ------------------------------------------------------------------------------------------------------------ */

@@ -190,7 +190,7 @@ static json_t *side_object(struct doc *d, const struct explain_result *r, const 
         const struct memberships *m = d->ctx->memberships;
         uint32_t first = m ? m->first[side->port] : 0, n = m ? m->first[side->port + 1] - first : 0;
 
-        return doc_port(d, side->port, "{s:o}", "memberships", DOC_ARRAY(d, i, n, membership_object(d, r, side->port, &m->items[first + i])));
+        return doc_port(d, side->port, "{s:o}", "memberships", JSON_ARRAY(i, n, membership_object(d, r, side->port, &m->items[first + i])));
 }
 
 static json_t *pair_object(struct doc *d, const struct explain_result *r, const struct pair *p)
@@ -211,7 +211,7 @@ static void json_explain(struct doc *d, const void *result)
                 "pairs_total", (json_int_t) r->n_pairs, "pairs_talking", (json_int_t) r->n_talk[IN_HARDWARE],
                 "pairs_unknown", (json_int_t) r->n_unknown,
                 "pairs_talking_by_policy", has_policy ? json_integer((json_int_t) r->n_talk[BY_POLICY]) : json_null(),
-                "pairs", DOC_ARRAY(d, i, r->n_listed, pair_object(d, r, &r->listed[i])));
+                "pairs", JSON_ARRAY(i, r->n_listed, pair_object(d, r, &r->listed[i])));
         doc_add(d, d->root, "{s:o}", "in_force", r->since.in_force > 0 ? json_boolean(r->since.is_in_force) : json_null());
 }
 

@@ -196,7 +196,7 @@ static void json_list(struct doc *d, const void *result)
 {
         const struct lease_list *list = result;
 
-        doc_add(d, d->root, "{s:o}", "leases", DOC_ARRAY(d, i, list->n, json_lease(d, &list->items[i], true)));
+        doc_add(d, d->root, "{s:o}", "leases", JSON_ARRAY(i, list->n, json_lease(d, &list->items[i], true)));
 }
 
 static int read_list(struct context *ctx, sd_bus_message *m, struct lease_list *list)

@@ -54,7 +54,7 @@ static void json_verify_local(struct doc *d, const void *result)
         const struct local_verification *v = &r->verification;
 
         doc_add(d, d->root, "{s:b, s:i, s:o, s:o, s:o, s:o}", "local", true, "ports", v->v->n_ports, "differ", json_differences(d, v->v),
-                "undecided", DOC_ARRAY(d, i, v->n_undecided, undecided_object(d, &v->undecided[i])),
+                "undecided", JSON_ARRAY(i, v->n_undecided, undecided_object(d, &v->undecided[i])),
                 "unreachable", unjudged_ports(d, r, false), "down", unjudged_ports(d, r, true));
 }
 

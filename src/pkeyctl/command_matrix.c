@@ -45,9 +45,9 @@ static void json_matrix(struct doc *d, const void *result)
 
                         if (c->n > 0)
                                 doc_append(d, cells, json_pack("{s:o, s:o, s:o}", "a", doc_text(r->names[x]), "b", doc_text(r->names[y]),
-                                                               "partitions", DOC_ARRAY(d, i, c->n, way_object(d, &c->ways[i]))));
+                                                               "partitions", JSON_ARRAY(i, c->n, way_object(d, &c->ways[i]))));
                 }
-        doc_add(d, d->root, "{s:o, s:o}", "sets", DOC_ARRAY(d, i, r->n, set_object(d, r, (uint32_t) i)), "cells", cells);
+        doc_add(d, d->root, "{s:o, s:o}", "sets", JSON_ARRAY(i, r->n, set_object(d, r, (uint32_t) i)), "cells", cells);
 }
 
 /* --- text ------------------------------------------------------------------------------------------------------------ */

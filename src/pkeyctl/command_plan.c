@@ -41,7 +41,7 @@ static json_t *phases(struct doc *d)
                 if (step->n_writes > 0)
                         doc_append(d, array, json_pack("{s:s, s:s, s:o}", "phase", plan_phase_to_string(step->phase),
                                                        "ports", plan_phase_is_enforcing(step->phase) ? "enforcing" : "endports",
-                                                       "writes", DOC_ARRAY(d, i, step->n_writes, json_write(d, &step->writes[i]))));
+                                                       "writes", JSON_ARRAY(i, step->n_writes, json_write(d, &step->writes[i]))));
         return array;
 }
 
@@ -49,7 +49,7 @@ static json_t *change_object(struct doc *d, const struct change *c)
 {
         return doc_partition(d, c->base, "{s:s, s:s, s:o}", "before", membership_to_string(c->before),
                              "after", membership_to_string(c->after),
-                             "port_guids", DOC_ARRAY(d, i, c->n_ports, doc_guid(d->ctx->subnet->ports[c->ports[i]].guid)));
+                             "port_guids", JSON_ARRAY(i, c->n_ports, doc_guid(d->ctx->subnet->ports[c->ports[i]].guid)));
 }
 
 static json_t *frozen_object(struct doc *d, uint32_t port)
@@ -67,9 +67,9 @@ void json_plan(struct doc *d, const void *result)
 
         doc_add(d, d->root, "{s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:i, s:o, s:o}", "changes", plan->n_block_writes,
                 "enforcement_changes", plan->n_enforcement_writes, "ports_affected", plan->n_ports_affected,
-                "memberships", DOC_ARRAY(d, i, r->changes.n, change_object(d, &r->changes.items[i])), "phases", phases(d),
+                "memberships", JSON_ARRAY(i, r->changes.n, change_object(d, &r->changes.items[i])), "phases", phases(d),
                 "reach", json_reach(d, &r->reach), "unreachable", json_unreachable(d, r->unreachable.ports, r->unreachable.n), "silent", r->n_silent,
-                "frozen", DOC_ARRAY(d, i, r->frozen.n, frozen_object(d, r->frozen.ports[i])), "held", json_held(d, output_held(d->ctx)));
+                "frozen", JSON_ARRAY(i, r->frozen.n, frozen_object(d, r->frozen.ports[i])), "held", json_held(d, output_held(d->ctx)));
 }
 
 /* --- text ------------------------------------------------------------------------------------------------------------ */

@@ -32,7 +32,7 @@ static void json_show_ports(struct doc *d, const void *result)
 {
         const struct endports *r = result;
 
-        doc_add(d, d->root, "{s:o}", "ports", DOC_ARRAY(d, i, r->n, port_object(d, r->ports[i])));
+        doc_add(d, d->root, "{s:o}", "ports", JSON_ARRAY(i, r->n, port_object(d, r->ports[i])));
 }
 
 static void add_port(struct context *ctx, struct text_table *t, uint32_t port)
@@ -186,7 +186,7 @@ static void json_show_port(struct doc *d, const void *result)
 {
         const struct endports *r = result;
 
-        doc_add(d, d->root, "{s:o}", "ports", DOC_ARRAY(d, i, r->n, whole_port_object(d, r->ports[i])));
+        doc_add(d, d->root, "{s:o}", "ports", JSON_ARRAY(i, r->n, whole_port_object(d, r->ports[i])));
 }
 
 static void print_peer(struct context *ctx, uint32_t peer)

@@ -28,13 +28,13 @@ static json_t *difference(struct doc *d, const struct discrepancy *item)
                              "enforcement_differs", item->enforcement_differs, "source", discrepancy_source_to_string(item->source));
 
         if (item->source == SOURCE_KERNEL)
-                doc_add(d, o, "{s:o}", "kernel", DOC_ARRAY(d, i, item->n_kernel, kernel_difference(d, &item->kernel[i])));
+                doc_add(d, o, "{s:o}", "kernel", JSON_ARRAY(i, item->n_kernel, kernel_difference(d, &item->kernel[i])));
         return o;
 }
 
 json_t *json_differences(struct doc *d, const struct verification *v)
 {
-        return DOC_ARRAY(d, i, v->n_differ, difference(d, &v->differ[i]));
+        return JSON_ARRAY(i, v->n_differ, difference(d, &v->differ[i]));
 }
 
 static void json_verify(struct doc *d, const void *result)

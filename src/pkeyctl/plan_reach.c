@@ -9,13 +9,13 @@
 
 static json_t *port_guids(struct doc *d, const uint32_t *ports, uint32_t n)
 {
-        return DOC_ARRAY(d, i, n, doc_guid(d->ctx->subnet->ports[ports[i]].guid));
+        return JSON_ARRAY(i, n, doc_guid(d->ctx->subnet->ports[ports[i]].guid));
 }
 
 static json_t *others_object(struct doc *d, const struct reach_others *o)
 {
         return json_pack("{s:b, s:o, s:s, s:i}", "gained", o->gained,
-                         "partitions", DOC_ARRAY(d, i, o->n_bases, doc_partition_with(d, o->bases[i], json_object())),
+                         "partitions", JSON_ARRAY(i, o->n_bases, doc_partition_with(d, o->bases[i], json_object())),
                          "who", output_folded(d->ctx, o->ports, o->n_ports), "ports", o->n_ports);
 }
 
@@ -23,7 +23,7 @@ static json_t *line_object(struct doc *d, const struct reach_line *l)
 {
         return json_pack("{s:s, s:o, s:o}", "who", output_folded(d->ctx, l->ports, l->n_ports),
                          "port_guids", port_guids(d, l->ports, l->n_ports),
-                         "others", DOC_ARRAY(d, i, l->n_others, others_object(d, &l->others[i])));
+                         "others", JSON_ARRAY(i, l->n_others, others_object(d, &l->others[i])));
 }
 
 json_t *json_reach(struct doc *d, const struct reach_changes *r)
@@ -31,7 +31,7 @@ json_t *json_reach(struct doc *d, const struct reach_changes *r)
         return json_pack("{s:I, s:I, s:i, s:b, s:b, s:o}", "pairs_lost", (json_int_t) r->n_lost,
                          "pairs_gained", (json_int_t) r->n_gained, "not_judged", r->n_unknown, "truncated", r->truncated,
                          "too_many", r->too_many,
-                         "lines", DOC_ARRAY(d, i, r->n_lines, line_object(d, &r->lines[i])));
+                         "lines", JSON_ARRAY(i, r->n_lines, line_object(d, &r->lines[i])));
 }
 
 /* --- text ------------------------------------------------------------------------------------------------------------ */

@@ -47,7 +47,7 @@ static json_t *names(struct doc *d, const uint32_t *ports, uint32_t n)
         uint32_t n_labels;
         const char **labels = fold_labels(d->ctx->arena, d->ctx->subnet, ports, n, &n_labels);
 
-        return labels ? DOC_ARRAY(d, i, n_labels, doc_text(labels[i])) : NULL;
+        return labels ? JSON_ARRAY(i, n_labels, doc_text(labels[i])) : NULL;
 }
 
 /* How ports are grouped: by what they have in common, and how that is shown. */
@@ -273,7 +273,7 @@ static json_t *json_cells(struct doc *d, const struct matrix *m, bool *ret_trunc
                                 return cells;
                         }
                         doc_append(d, cells, json_pack("{s:i, s:i, s:o}", "a", x, "b", y, "partitions",
-                                                       DOC_ARRAY(d, i, c->n, way_object(&c->ways[i]))));
+                                                       JSON_ARRAY(i, c->n, way_object(&c->ways[i]))));
                 }
         return cells;
 }
@@ -281,7 +281,7 @@ static json_t *json_cells(struct doc *d, const struct matrix *m, bool *ret_trunc
 static json_t *kind_object(struct doc *d, const struct reach_kind *k)
 {
         return json_pack("{s:i, s:o, s:o, s:o}", "ports", k->n_ports, "p_keys", doc_p_keys(d, k->keys, k->n_keys),
-                         "sets", DOC_ARRAY(d, i, k->n_sets, json_integer(k->sets[i])), "hosts", names(d, k->ports, k->n_ports));
+                         "sets", JSON_ARRAY(i, k->n_sets, json_integer(k->sets[i])), "hosts", names(d, k->ports, k->n_ports));
 }
 
 static void add_matrix(struct doc *d, const struct report_data *r)
@@ -290,8 +290,8 @@ static void add_matrix(struct doc *d, const struct report_data *r)
         bool truncated;
         json_t *cells = json_cells(d, m, &truncated);
 
-        doc_add(d, d->root, "{s:o, s:o, s:b, s:o, s:o}", "sets", DOC_ARRAY(d, i, m->n, set_object(d, m, (uint32_t) i)), "cells", cells,
-                "truncated", truncated, "kinds", DOC_ARRAY(d, i, r->n_kinds, kind_object(d, &r->kinds[i])),
+        doc_add(d, d->root, "{s:o, s:o, s:b, s:o, s:o}", "sets", JSON_ARRAY(i, m->n, set_object(d, m, (uint32_t) i)), "cells", cells,
+                "truncated", truncated, "kinds", JSON_ARRAY(i, r->n_kinds, kind_object(d, &r->kinds[i])),
                 "unknown", json_unknown(d, r));
 }
 
@@ -356,11 +356,11 @@ static json_t *generation_object(const struct stored_generation *g)
         return json_pack("{s:I, s:o}", "generation", (json_int_t) g->number, "time", g->time == 0 ? json_null() : json_seconds(g->time));
 }
 
-static json_t *json_history(struct doc *d, const struct report_data *r)
+static json_t *json_history(const struct report_data *r)
 {
         if (!r->stored)
                 return json_null();
-        return DOC_ARRAY(d, i, r->stored->history.n, generation_object(&r->stored->history.items[i]));
+        return JSON_ARRAY(i, r->stored->history.n, generation_object(&r->stored->history.items[i]));
 }
 
 /* Whether the policy is in force; null: not known. */
@@ -429,6 +429,6 @@ void report_json(struct doc *d, const struct report_data *r)
         add_verdict(d, r);
         add_matrix(d, r);
         doc_add(d, d->root, "{s:o, s:o, s:o}", "partitions", json_partitions(d, r), "tables", json_tables(d, &r->read),
-                "history", json_history(d, r));
+                "history", json_history(r));
         add_daemon(d, r);
 }

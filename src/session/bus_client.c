@@ -378,12 +378,12 @@ static json_t *json_member(struct doc *d, const struct seen_member *m)
 
 static json_t *json_members(struct doc *d, const struct seen_members *members)
 {
-        return DOC_ARRAY(d, i, members->n, json_member(d, &members->items[i]));
+        return JSON_ARRAY(i, members->n, json_member(d, &members->items[i]));
 }
 
-static json_t *json_guids(struct doc *d, const struct seen_guids *guids)
+static json_t *json_guids(const struct seen_guids *guids)
 {
-        return DOC_ARRAY(d, i, guids->n, doc_guid(guids->items[i]));
+        return JSON_ARRAY(i, guids->n, doc_guid(guids->items[i]));
 }
 
 static json_t *field_value(struct doc *d, const struct bus_field *f, const void *object)
@@ -409,7 +409,7 @@ static json_t *field_value(struct doc *d, const struct bus_field *f, const void 
         case FIELD_MEMBERS:
                 return json_members(d, member);
         case FIELD_GUIDS:
-                return json_guids(d, member);
+                return json_guids(member);
         }
         return NULL;
 }
@@ -452,7 +452,7 @@ void json_violations(struct doc *d, const void *result)
                 doc_time(r->counted_since), "records", (json_int_t) r->n_all);
         if (r->once)
                 doc_add(d, d->root, "{s:i, s:i}", "ports_polled", r->n_polled, "ports_silent", r->n_silent);
-        doc_add(d, d->root, "{s:o}", "violations", DOC_ARRAY(d, i, r->n_items, json_violation(d, &r->items[i])));
+        doc_add(d, d->root, "{s:o}", "violations", JSON_ARRAY(i, r->n_items, json_violation(d, &r->items[i])));
 }
 
 /* --- violations ------------------------------------------------------------------------------------------------------- */

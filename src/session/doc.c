@@ -82,7 +82,7 @@ json_t *doc_p_key(struct doc *d, struct p_key key)
 
 json_t *doc_p_keys(struct doc *d, const struct p_key *keys, uint32_t n)
 {
-        return DOC_ARRAY(d, i, n, doc_p_key(d, keys[i]));
+        return JSON_ARRAY(i, n, doc_p_key(d, keys[i]));
 }
 
 json_t *doc_used_p_keys(struct doc *d, const struct p_key *keys, uint32_t n)
@@ -140,7 +140,7 @@ void doc_begin(struct doc *d, struct context *ctx, bool ok)
         d->failed = !d->p_keys || ctx->findings.out_of_memory;
         findings_sort(&ctx->findings);
         d->root = json_pack("{s:i, s:b, s:s, s:o}", "schema", 1, "ok", ok, "command", ctx->command, "findings",
-                            DOC_ARRAY(d, i, ctx->findings.n, finding_object(d, &ctx->findings.items[i])));
+                            JSON_ARRAY(i, ctx->findings.n, finding_object(d, &ctx->findings.items[i])));
 }
 
 void doc_done(struct doc *d)

@@ -6,6 +6,7 @@
 #include <jansson.h>
 
 #include "session/context.h"
+#include "util/json.h"
 
 struct doc {
         struct context *ctx;
@@ -28,14 +29,6 @@ void doc_merge(struct doc *d, json_t *object, json_t *value);
 void doc_append(struct doc *d, json_t *array, json_t *value);
 /* Adds members to an object, by a format of json_pack(). */
 #define doc_add(d, object, ...) doc_merge((d), (object), json_pack(__VA_ARGS__))
-/* A new array: for each i below n the value of `item`, an expression with i. */
-#define DOC_ARRAY(d, i, n, item)                                                                                       \
-        ({                                                                                                             \
-                json_t *_array = json_array();                                                                         \
-                for (size_t i = 0; i < (n); i++)                                                                       \
-                        doc_append((d), _array, (item));                                                               \
-                _array;                                                                                                \
-        })
 
 /* New values. Bytes that are no UTF-8 are escaped as \xNN; NULL text is null. */
 json_t *doc_text(const char *text);

@@ -5,17 +5,15 @@
 
 /* --- JSON ------------------------------------------------------------------------------------------------------------ */
 
-json_t *json_named_port(struct doc *d, const struct held_context *context, struct knowledge_name name)
+json_t *json_named_port(const struct held_context *context, struct knowledge_name name)
 {
         static const char *const kinds[] = {
                 [KNOWLEDGE_ENDPORT] = "endport", [KNOWLEDGE_LEAF] = "switch-port", [KNOWLEDGE_PLACE] = "unknown-device",
         };
         struct held_port port;
 
-        if (held_port_find(context, name, &port) < 0) {
-                d->failed = true;
+        if (held_port_find(context, name, &port) < 0)
                 return NULL;
-        }
         return json_pack("{s:o, s:o, s:o, s:i, s:s}", "node", doc_text(port.node), "node_guid", doc_guid(port.node_guid),
                          "port_guid", port.port_guid.v ? doc_guid(port.port_guid) : json_null(), "port", name.number,
                          "kind", kinds[name.kind]);
@@ -31,7 +29,7 @@ json_t *json_seconds(uint64_t seconds)
 static json_t *waiting_object(struct doc *d, const struct held_context *context, const struct held_waiting *w)
 {
         static const char *const levels[N_LEVELS] = { [LEVEL_NONE] = "none", [LEVEL_LIMITED] = "limited", [LEVEL_FULL] = "full" };
-        json_t *o = json_named_port(d, context, w->name);
+        json_t *o = json_named_port(context, w->name);
 
         doc_add(d, o, "{s:s, s:s, s:s, s:s}", "attribute", w->is_filter ? "PortInfo" : "P_KeyTable", "before", levels[w->from],
                 "after", levels[w->to], "rule", held_rule_to_string(w->rule));
@@ -41,7 +39,7 @@ static json_t *waiting_object(struct doc *d, const struct held_context *context,
 static json_t *by_object(struct doc *d, const struct held_context *context, const struct held *h, const struct held_by *by)
 {
         _cleanup_text_ struct text text = {}, way_out = {};
-        json_t *o = json_named_port(d, context, by->name);
+        json_t *o = json_named_port(context, by->name);
 
         held_add_reason(context, by, &text);
         held_add_way_out(context, h, by->reason, &way_out);
@@ -57,10 +55,10 @@ static json_t *base_object(struct doc *d, const struct held_context *context, co
         const char *name = held_partition(context, h->base);
 
         return json_pack("{s:o, s:o, s:o, s:i, s:o, s:i}", "base", doc_base(h->base),
-                         "partitions", DOC_ARRAY(d, i, *name ? 1u : 0u, doc_text(name)),
-                         "waiting", DOC_ARRAY(d, i, held_n_kept(h->n_waiting), waiting_object(d, context, &h->waiting[i])),
+                         "partitions", JSON_ARRAY(i, *name ? 1u : 0u, doc_text(name)),
+                         "waiting", JSON_ARRAY(i, held_n_kept(h->n_waiting), waiting_object(d, context, &h->waiting[i])),
                          "n_waiting", (int) h->n_waiting,
-                         "held_by", DOC_ARRAY(d, i, held_n_kept(h->n_by), by_object(d, context, h, &h->by[i])),
+                         "held_by", JSON_ARRAY(i, held_n_kept(h->n_by), by_object(d, context, h, &h->by[i])),
                          "n_held_by", (int) h->n_by);
 }
 
@@ -70,7 +68,7 @@ json_t *json_held(struct doc *d, const struct held_list *list)
         size_t n;
         const struct held *const *items = held_list_items(list, &n);
 
-        return DOC_ARRAY(d, i, n, base_object(d, &context, items[i]));
+        return JSON_ARRAY(i, n, base_object(d, &context, items[i]));
 }
 
 /* --- text ------------------------------------------------------------------------------------------------------------ */

@@ -48,7 +48,7 @@ json_t *json_unreachable(struct doc *d, const uint32_t *ports, uint32_t n)
 {
         const struct observed_table *tables = d->ctx->observed->tables;
 
-        return DOC_ARRAY(d, i, n, doc_port(d, ports[i], "{s:s, s:o, s:b}",
+        return JSON_ARRAY(i, n, doc_port(d, ports[i], "{s:s, s:o, s:b}",
                                            "reason", mad_outcome_to_string(tables[ports[i]].failure),
                                            "detail", doc_text(output_failure(d->ctx, ports[i])),
                                            "assumed", tables[ports[i]].source == TABLE_ASSUMED));

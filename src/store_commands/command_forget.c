@@ -27,7 +27,7 @@ struct vouches {
 
 static json_t *vouch_object(struct doc *d, const struct held_context *context, const struct vouch *v)
 {
-        json_t *o = json_named_port(d, context, v->name);
+        json_t *o = json_named_port(context, v->name);
 
         doc_add(d, o, "{s:o, s:o, s:o, s:o}", "may_hold", v->may_hold_anything ? json_null() : doc_p_keys(d, v->may_hold, v->n_may_hold),
                 "last_read", json_seconds(v->by.read_at), "vouched_by", doc_text(v->who), "vouched_at", doc_time(v->at));
@@ -39,7 +39,7 @@ static void json_vouches(struct doc *d, const void *result)
         const struct vouches *r = result;
         const struct held_context context = output_held_context(d->ctx);
 
-        doc_add(d, d->root, "{s:o}", "vouches", DOC_ARRAY(d, i, r->n, vouch_object(d, &context, &r->items[i])));
+        doc_add(d, d->root, "{s:o}", "vouches", JSON_ARRAY(i, r->n, vouch_object(d, &context, &r->items[i])));
 }
 
 static const char *label_of(struct context *ctx, const struct vouch *v)

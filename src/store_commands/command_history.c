@@ -95,7 +95,7 @@ static json_t *past_object(struct doc *d, const struct past *p)
         const struct generation_facts *f = &p->facts;
         json_t *o = json_pack("{s:I, s:o, s:b, s:b, s:o, s:o, s:o}", "number", (json_int_t) p->number, "time", doc_time(time_of(f->time)),
                               "damaged", p->is_damaged, "in_force", p->is_in_force, "origin", origin_object(&f->origin),
-                              "changes", has_facts(p) ? DOC_ARRAY(d, i, f->n_changes, doc_text(f->changes[i])) : json_null(),
+                              "changes", has_facts(p) ? JSON_ARRAY(i, f->n_changes, doc_text(f->changes[i])) : json_null(),
                               "n_held", has_facts(p) ? json_integer(f->n_held) : json_null());
 
         doc_add(d, o, "{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "outcome", text_or_null(f->outcome), "ended", doc_time(time_of(f->ended)),
@@ -113,7 +113,7 @@ static void json_history(struct doc *d, const void *result)
 {
         const struct history_result *r = result;
 
-        doc_add(d, d->root, "{s:o}", "generations", DOC_ARRAY(d, i, r->n, past_object(d, &r->items[r->n - 1 - i])));
+        doc_add(d, d->root, "{s:o}", "generations", JSON_ARRAY(i, r->n, past_object(d, &r->items[r->n - 1 - i])));
 }
 
 static json_t *json_comparison(enum comparison c)
@@ -133,7 +133,7 @@ static void json_show_one(struct doc *d, const void *result)
         size_t n = MIN(f->n_held, (uint32_t) GENERATION_MAX_HELD);
         json_t *o = past_object(d, r->one);
 
-        doc_add(d, o, "{s:o, s:o, s:o, s:o}", "held", has_facts(r->one) ? DOC_ARRAY(d, i, n, base_object(d, f->held[i])) : json_null(),
+        doc_add(d, o, "{s:o, s:o, s:o, s:o}", "held", has_facts(r->one) ? JSON_ARRAY(i, n, base_object(d, f->held[i])) : json_null(),
                 "previous", number_or_null(r->before), "policy_changed", json_comparison(r->policy),
                 "settings_changed", json_comparison(r->settings));
         doc_add(d, d->root, "{s:o}", "generation", o);

@@ -57,8 +57,8 @@ static void json_pins(struct doc *d, const void *result)
         const struct pins_result *r = result;
 
         doc_add(d, d->root, "{s:b, s:o, s:o}", "identity", d->ctx->settings->identity == IDENTITY_PIN, "pins",
-                DOC_ARRAY(d, i, r->pins->n, state_object(d, r, &r->pins->items[i])), "claims",
-                DOC_ARRAY(d, i, r->n_claims, claim_object(d, &r->claims[i])));
+                JSON_ARRAY(i, r->pins->n, state_object(d, r, &r->pins->items[i])), "claims",
+                JSON_ARRAY(i, r->n_claims, claim_object(d, &r->claims[i])));
 }
 
 /* Who disputes the pin: ", claimed by 0x0002c903000e0b72". */
@@ -169,7 +169,7 @@ static void json_accepted(struct doc *d, const void *result)
 {
         const struct pin_changes *c = result;
 
-        doc_add(d, d->root, "{s:o}", "accepted", DOC_ARRAY(d, i, c->n, accepted_object(d, c, c->nodes[i])));
+        doc_add(d, d->root, "{s:o}", "accepted", JSON_ARRAY(i, c->n, accepted_object(d, c, c->nodes[i])));
 }
 
 static void text_proposal(struct context *ctx, const struct pin_changes *c)
