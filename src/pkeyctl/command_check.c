@@ -22,21 +22,19 @@ static void json_fixed(struct doc *d, const void *result)
                 doc_add(d, d->root, "{s:i}", "fixed", *r->n_fixed);
 }
 
+static json_t *partition_object(const struct policy_partition *p, const struct member_count *count)
+{
+        return json_pack("{s:o, s:o, s:b, s:i, s:o}", "partition", doc_text(p->name), "p_key", doc_base(p->base), "index0", p->index0,
+                         "lines", p->n_rules, "members", count ? json_member_count(count) : json_null());
+}
+
 static void json_check(struct doc *d, const void *result)
 {
         const struct check_result *r = result;
-        json_t *partitions = json_array();
+        const struct policy *p = d->ctx->policy;
 
-        for (uint32_t i = 0; i < d->ctx->policy->n_partitions; i++) {
-                const struct policy_partition *p = &d->ctx->policy->partitions[i];
-
-                doc_append(d, partitions,
-                           json_pack("{s:o, s:o, s:b, s:i, s:o}", "partition", doc_text(p->name), "p_key",
-                                    doc_base(p->base), "index0", p->index0, "lines", p->n_rules, "members",
-                                    r->counts ? json_member_count(&r->counts[i]) : json_null()));
-        }
-        doc_add(d, d->root, "{s:o, s:i, s:i, s:o}", "file", doc_text(d->ctx->policy->file), "groups", d->ctx->policy->n_groups,
-                "pools", d->ctx->policy->n_pools, "partitions", partitions);
+        doc_add(d, d->root, "{s:o, s:i, s:i, s:o}", "file", doc_text(p->file), "groups", p->n_groups, "pools", p->n_pools, "partitions",
+                JSON_ARRAY(i, p->n_partitions, partition_object(&p->partitions[i], r->counts ? &r->counts[i] : NULL)));
         json_fixed(d, r);
 }
 

@@ -46,26 +46,19 @@ static json_t *diagnosis_object(struct doc *d, const struct diagnosis *item)
                          "why", doc_text(words->why), "advice", doc_text(words->advice));
 }
 
-static json_t *subnet_managers(struct doc *d, const struct probe_result *probe)
+static json_t *subnet_manager(struct doc *d, uint32_t port, const struct probe_port *p)
 {
-        json_t *array = json_array();
+        bool answered = probe_is_answered(&p->sm_info);
 
-        for (uint32_t i = 0; i < d->ctx->subnet->n_ports; i++) {
-                const struct probe_port *p = &probe->ports[i];
-                bool answered = probe_is_answered(&p->sm_info);
-
-                if (p->sm_info.asked)
-                        doc_append(d, array, doc_port(d, i, "{s:o, s:o}",
-                                                      "state", doc_text(answered ? sm_state_to_string(p->sm.state) : NULL),
-                                                      "priority", answered ? json_integer(p->sm.priority) : json_null()));
-        }
-        return array;
+        return doc_port(d, port, "{s:o, s:o}", "state", doc_text(answered ? sm_state_to_string(p->sm.state) : NULL),
+                        "priority", answered ? json_integer(p->sm.priority) : json_null());
 }
 
 static void json_doctor(struct doc *d, const void *result)
 {
         const struct doctor_result *r = result;
         const struct diagnoses *all = &r->diagnoses;
+        const struct probe_result *probe = r->facts->probe;
 
         for (uint32_t i = 0; i < all->n; i++)
                 doc_append(d, json_object_get(d->root, "findings"), diagnosis_object(d, &all->items[i]));
@@ -73,7 +66,8 @@ static void json_doctor(struct doc *d, const void *result)
                 "policy", doc_text(d->ctx->policy ? d->ctx->policy->file : NULL));
         if (r->facts->subnet)
                 doc_add(d, d->root, "{s:i, s:i, s:o}", "nodes", d->ctx->subnet->n_nodes, "endports", d->ctx->subnet->n_by_port_guid,
-                        "subnet_managers", subnet_managers(d, r->facts->probe));
+                        "subnet_managers", JSON_ARRAY_IF(i, d->ctx->subnet->n_ports, probe->ports[i].sm_info.asked,
+                                                         subnet_manager(d, (uint32_t) i, &probe->ports[i])));
 }
 
 /* --- text ------------------------------------------------------------------------------------------------------------ */

@@ -38,14 +38,9 @@ static json_t *undecided_object(struct doc *d, const struct undecided *u)
                         "line", u->unresolved ? json_integer(u->unresolved->where.line) : json_null());
 }
 
-static json_t *unjudged_ports(struct doc *d, const struct local_result *r, bool down)
+static json_t *unjudged_object(struct doc *d, const struct host_port *p, const char *reason)
 {
-        json_t *array = json_array();
-
-        for (const struct host_port *p = r->ports; p < r->ports + r->n; p++)
-                if (down ? p->is_down : p->unread != NULL)
-                        doc_append(d, array, doc_port(d, port_of(d->ctx, p), "{s:o}", "reason", doc_text(down ? "the link is down" : p->unread)));
-        return array;
+        return doc_port(d, port_of(d->ctx, p), "{s:o}", "reason", doc_text(reason));
 }
 
 static void json_verify_local(struct doc *d, const void *result)
@@ -55,7 +50,8 @@ static void json_verify_local(struct doc *d, const void *result)
 
         doc_add(d, d->root, "{s:b, s:i, s:o, s:o, s:o, s:o}", "local", true, "ports", v->v->n_ports, "differ", json_differences(d, v->v),
                 "undecided", JSON_ARRAY(i, v->n_undecided, undecided_object(d, &v->undecided[i])),
-                "unreachable", unjudged_ports(d, r, false), "down", unjudged_ports(d, r, true));
+                "unreachable", JSON_ARRAY_IF(i, r->n, r->ports[i].unread, unjudged_object(d, &r->ports[i], r->ports[i].unread)),
+                "down", JSON_ARRAY_IF(i, r->n, r->ports[i].is_down, unjudged_object(d, &r->ports[i], "the link is down")));
 }
 
 static void print_undecided(struct context *ctx, const struct undecided *u)

@@ -33,16 +33,11 @@ json_t *json_write(struct doc *d, const struct plan_write *w)
         return NULL;
 }
 
-static json_t *phases(struct doc *d)
+static json_t *phase_object(struct doc *d, const struct plan_step *step)
 {
-        json_t *array = json_array();
-
-        for (const struct plan_step *step = d->ctx->plan->steps; step < d->ctx->plan->steps + PLAN_N_PHASES; step++)
-                if (step->n_writes > 0)
-                        doc_append(d, array, json_pack("{s:s, s:s, s:o}", "phase", plan_phase_to_string(step->phase),
-                                                       "ports", plan_phase_is_enforcing(step->phase) ? "enforcing" : "endports",
-                                                       "writes", JSON_ARRAY(i, step->n_writes, json_write(d, &step->writes[i]))));
-        return array;
+        return json_pack("{s:s, s:s, s:o}", "phase", plan_phase_to_string(step->phase),
+                         "ports", plan_phase_is_enforcing(step->phase) ? "enforcing" : "endports",
+                         "writes", JSON_ARRAY(i, step->n_writes, json_write(d, &step->writes[i])));
 }
 
 static json_t *change_object(struct doc *d, const struct change *c)
@@ -67,7 +62,8 @@ void json_plan(struct doc *d, const void *result)
 
         doc_add(d, d->root, "{s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:i, s:o, s:o}", "changes", plan->n_block_writes,
                 "enforcement_changes", plan->n_enforcement_writes, "ports_affected", plan->n_ports_affected,
-                "memberships", JSON_ARRAY(i, r->changes.n, change_object(d, &r->changes.items[i])), "phases", phases(d),
+                "memberships", JSON_ARRAY(i, r->changes.n, change_object(d, &r->changes.items[i])),
+                "phases", JSON_ARRAY_IF(i, PLAN_N_PHASES, plan->steps[i].n_writes > 0, phase_object(d, &plan->steps[i])),
                 "reach", json_reach(d, &r->reach), "unreachable", json_unreachable(d, r->unreachable.ports, r->unreachable.n), "silent", r->n_silent,
                 "frozen", JSON_ARRAY(i, r->frozen.n, frozen_object(d, r->frozen.ports[i])), "held", json_held(d, output_held(d->ctx)));
 }

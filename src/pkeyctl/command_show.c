@@ -142,19 +142,11 @@ int command_show_partitions(struct context *ctx)
 
 /* --- show port ------------------------------------------------------------------------------------------------------- */
 
-static json_t *table_entries(struct doc *d, const struct observed_table *t)
+static json_t *entry_object(struct doc *d, size_t index, struct p_key key)
 {
-        json_t *array = json_array();
-
-        for (uint32_t i = 0; i < t->capacity; i++) {
-                struct p_key key = t->entries[i];
-
-                if (key.v != 0)
-                        doc_append(d, array, json_pack("{s:i, s:o, s:s, s:o}", "index", i, "p_key", doc_p_key(d, key),
-                                                       "membership", membership_to_string(p_key_membership(key)),
-                                                       "partition", doc_text(output_partition(d->ctx, p_key_base(key)))));
-        }
-        return array;
+        return json_pack("{s:i, s:o, s:s, s:o}", "index", (int) index, "p_key", doc_p_key(d, key),
+                         "membership", membership_to_string(p_key_membership(key)),
+                         "partition", doc_text(output_partition(d->ctx, p_key_base(key))));
 }
 
 static json_t *peer_object(struct doc *d, uint32_t peer)
@@ -174,9 +166,11 @@ static json_t *peer_object(struct doc *d, uint32_t peer)
 static json_t *whole_port_object(struct doc *d, uint32_t port)
 {
         const struct desired_port *wanted = d->ctx->desired ? &d->ctx->desired->ports[port] : NULL;
+        const struct observed_table *t = &d->ctx->observed->tables[port];
         json_t *o = port_object(d, port);
 
-        doc_add(d, o, "{s:o, s:o, s:o}", "table", table_entries(d, &d->ctx->observed->tables[port]),
+        doc_add(d, o, "{s:o, s:o, s:o}",
+                "table", JSON_ARRAY_IF(i, t->capacity, p_key_is_used(t->entries[i]), entry_object(d, i, t->entries[i])),
                 "wanted", wanted ? doc_p_keys(d, wanted->wanted, wanted->n_wanted) : json_null(),
                 "neighbour", peer_object(d, d->ctx->subnet->ports[port].peer));
         return o;

@@ -87,12 +87,7 @@ json_t *doc_p_keys(struct doc *d, const struct p_key *keys, uint32_t n)
 
 json_t *doc_used_p_keys(struct doc *d, const struct p_key *keys, uint32_t n)
 {
-        json_t *array = json_array();
-
-        for (uint32_t i = 0; i < n; i++)
-                if (keys[i].v != 0)
-                        doc_append(d, array, doc_p_key(d, keys[i]));
-        return array;
+        return JSON_ARRAY_IF(i, n, p_key_is_used(keys[i]), doc_p_key(d, keys[i]));
 }
 
 json_t *doc_port_with(struct doc *d, uint32_t port, json_t *members)

@@ -354,12 +354,9 @@ static uint32_t count_dropped(const struct pin_changes *c)
 static void json_dropped(struct doc *d, const void *result)
 {
         const struct pin_changes *c = result;
-        json_t *list = json_array();
 
-        for (uint32_t i = 0; i < c->before.n; i++)
-                if (is_dropped(c, i))
-                        doc_append(d, list, pin_object(&c->before.items[i]));
-        doc_add(d, d->root, "{s:o}", "dropped", list);
+        doc_add(d, d->root, "{s:o}", "dropped",
+                JSON_ARRAY_IF(i, c->before.n, is_dropped(c, (uint32_t) i), pin_object(&c->before.items[i])));
 }
 
 static void text_to_drop(const struct pin_changes *c)

@@ -16,15 +16,16 @@ static inline void json_decref_p(json_t **j)
 }
 #define _cleanup_json_ _cleanup_(json_decref_p)
 
-/* A new array: for each i below n the value of `item`, an expression with i. NULL: out of memory. */
-#define JSON_ARRAY(i, n, item)                                                                                         \
+/* A new array: for each i below n for which the condition holds the value of `item`, an expression with i. NULL: out of memory. */
+#define JSON_ARRAY_IF(i, n, condition, item)                                                                           \
         ({                                                                                                             \
                 _cleanup_json_ json_t *_array = json_array();                                                          \
                 for (size_t i = 0; _array && i < (n); i++)                                                             \
-                        if (json_array_append_new(_array, (item)) < 0)                                                 \
+                        if ((condition) && json_array_append_new(_array, (item)) < 0)                                  \
                                 json_decref(STEAL(_array));                                                            \
                 STEAL(_array);                                                                                         \
         })
+#define JSON_ARRAY(i, n, item) JSON_ARRAY_IF(i, n, true, item)
 
 /* Reads an integer from min to max. Returns false if there is none. */
 bool json_member_number(const json_t *object, const char *name, json_int_t min, json_int_t max, json_int_t *ret);
