@@ -134,7 +134,7 @@ void leasing_request(struct control *c, const struct control_event *event)
         arena_free(refusal->arena);
         findings_done(&refusal->findings);
         refusal->arena = arena_new();
-        findings_init(&refusal->findings, refusal->arena);
+        refusal->findings = (struct findings) { .arena = refusal->arena };
         if (control_is_guest(c) && !c->status.stopping) {
                 answer_at_once(c, event->lease.by.request, LEASE_ELSEWHERE);
                 return;

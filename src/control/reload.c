@@ -27,7 +27,7 @@ static void forget_findings(struct findings *f)
 
         findings_done(f);
         arena_free(arena);
-        findings_init(f, NULL);
+        *f = (struct findings) {};
 }
 
 void reload_done(struct control *c)

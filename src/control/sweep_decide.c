@@ -186,7 +186,7 @@ void sweep_decide(struct control *c)
 
         s->conf = (struct opensm_conf) {};
         findings_done(&s->conf_findings);
-        findings_init(&s->conf_findings, s->arena);
+        s->conf_findings = (struct findings) { .arena = s->arena };
         if (!g || !control_serves(c) || g->audits || !settings_opensm_file(g->settings) || !g->settings->opensm_config) {
                 decide(c);
                 return;

@@ -203,7 +203,7 @@ static int plan_with_leases(struct control *c, struct findings *findings)
         c->sweep.leases_changed = leases_need_plan(c->leases);
         do {
                 findings_done(&found);
-                findings_init(&found, c->sweep.arena);
+                found = (struct findings) { .arena = c->sweep.arena };
                 r = sweep_is_in_force(c, g) ? plan_as(c, true, &found) : plan_new(c, &found);
         } while (r == 0 && control_serves(c) && !leasing_planned(c));
         findings_append_all(findings, &found);

@@ -110,12 +110,10 @@ static void report_errors(struct import *im, const struct findings *findings)
 
 static int compare(struct import *im, const struct policy *policy)
 {
-        _cleanup_findings_ struct findings findings = {};
+        _cleanup_findings_ struct findings findings = { .arena = im->arena };
         struct memberships *m;
-        int r;
+        int r = policy_resolve(im->arena, policy, im->subnet, &findings, &m);
 
-        findings_init(&findings, im->arena);
-        r = policy_resolve(im->arena, policy, im->subnet, &findings, &m);
         report_errors(im, &findings);
         for (uint32_t i = 0; i < im->n_partitions && r == 0; i++)
                 r = compare_partition(im, &im->partitions[i], m);
@@ -130,12 +128,10 @@ static int compare(struct import *im, const struct policy *policy)
 
 int import_check(struct import *im, const char *yaml)
 {
-        _cleanup_findings_ struct findings findings = {};
+        _cleanup_findings_ struct findings findings = { .arena = im->arena };
         struct policy *policy;
-        int r;
+        int r = policy_parse(im->arena, "partitions.yaml", yaml, strlen(yaml), &findings, &policy);
 
-        findings_init(&findings, im->arena);
-        r = policy_parse(im->arena, "partitions.yaml", yaml, strlen(yaml), &findings, &policy);
         report_errors(im, &findings);
         return r < 0 || !im->subnet ? r : compare(im, policy);
 }

@@ -431,8 +431,7 @@ int partitions_conf_parse(struct arena *a, enum opensm_numbers numbers, const ch
 
 int partitions_conf_fallback(struct arena *a, const char *file_name, struct partitions_conf **ret)
 {
-        _cleanup_findings_ struct findings ignored = {};
+        _cleanup_findings_ struct findings ignored = { .arena = a };
 
-        findings_init(&ignored, a);
         return partitions_conf_parse(a, OPENSM_NUMBERS_UNKNOWN, file_name, "", 0, &ignored, ret);
 }

@@ -235,7 +235,7 @@ static int forget_findings(struct context *ctx)
         bool lost = ctx->findings.out_of_memory;
 
         findings_done(&ctx->findings);
-        findings_init(&ctx->findings, ctx->arena);
+        ctx->findings = (struct findings) { .arena = ctx->arena };
         return lost ? -ENOMEM : 0;
 }
 

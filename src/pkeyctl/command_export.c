@@ -15,16 +15,14 @@ static struct opensm_manager manager_of(const struct context *ctx)
 
 static int collect_by_policy(struct context *ctx, const struct subnet *extended, struct partitions_file_port **ret, uint32_t *ret_n)
 {
-        _cleanup_findings_ struct findings findings = {};
+        _cleanup_findings_ struct findings findings = { .arena = ctx->arena };
+        const struct policy_memory memory = { .pins = ctx->pins };
         struct memberships *memberships;
         struct desired *desired;
-        int r;
+        int r = policy_resolve_known(ctx->arena, ctx->policy, extended, &memory, false, &findings, &memberships);
 
-        findings_init(&findings, ctx->arena);
-        r = policy_resolve_known(ctx->arena, ctx->policy, extended, &(struct policy_memory) { .pins = ctx->pins }, false, &findings,
-                                 &memberships);
-        for (size_t i = 0; r == -EBADMSG && i < findings.n; i++)
-                findings_append(&ctx->findings, &findings.items[i]);
+        if (r == -EBADMSG)
+                findings_append_all(&ctx->findings, &findings);
         return r ?: desired_compute(ctx->arena, memberships, &desired) ?:
                partitions_file_collect(ctx->arena, extended, desired->ports, ret, ret_n);
 }
@@ -133,13 +131,11 @@ static int add_all_foreign(struct context *ctx, const struct partitions_conf *co
 static int read_conf(struct context *ctx, const struct opensm_conf *opensm, struct partitions_conf **ret)
 {
         const char *path = opensm_conf_partition_file(opensm, settings_opensm_file(ctx->settings)), *bytes;
-        _cleanup_findings_ struct findings ignored = {};
+        _cleanup_findings_ struct findings ignored = { .arena = ctx->arena };
         size_t n;
-        int r;
+        int r = file_read_found(ctx->arena, path, PARTITIONS_CONF_MAX_SIZE, &ignored, &bytes, &n) ?:
+                partitions_conf_parse(ctx->arena, pipeline_opensm_numbers(ctx), path, bytes, n, &ignored, ret);
 
-        findings_init(&ignored, ctx->arena);
-        r = file_read_found(ctx->arena, path, PARTITIONS_CONF_MAX_SIZE, &ignored, &bytes, &n) ?:
-            partitions_conf_parse(ctx->arena, pipeline_opensm_numbers(ctx), path, bytes, n, &ignored, ret);
         if (r != -EBADMSG)
                 return r;
         *ret = NULL;

@@ -17,7 +17,7 @@ static int find_names(struct context *ctx)
 
         if (ctx->subnet)
                 return 0;
-        findings_init(&ctx->findings, ctx->arena);
+        ctx->findings = (struct findings) { .arena = ctx->arena };
         r = session_sweep(ctx, CONTROL_READ, &hooks);
         for (size_t i = 0; i < ctx->findings.n && r == -EBADMSG; i++)
                 why = ctx->findings.items[i].text;

@@ -370,13 +370,12 @@ void completion_answer(int n, char **arguments)
         _cleanup_arena_ struct arena *arena = arena_new();
         struct candidates c = { .arena = arena, .lead = "" };
         struct line line = { .words = arguments + 1, .n = n - 1 };
-        _cleanup_findings_ struct findings ignored = {};
+        _cleanup_findings_ struct findings ignored = { .arena = arena };
         const char *directive;
 
         if (!arena || n < 2 || !read_cursor(arguments[0], n - 1, &line.cursor))
                 return;
         read_line(&line);
-        findings_init(&ignored, arena);
         (void) fabric_init(arena, value_of(&line, "fabric") ?: getenv(FABRIC_VARIABLE), "", &ignored, &line.fabric);
         c.prefix = line.cursor < line.n ? line.words[line.cursor] : "";
         directive = add_candidates(&c, &line);

@@ -105,12 +105,11 @@ static void add_names(struct names *names, const struct policy *p)
 static void read_policy(struct names *names, const char *path)
 {
         struct arena *a = names->candidates->arena;
-        _cleanup_findings_ struct findings ignored = {};
+        _cleanup_findings_ struct findings ignored = { .arena = a };
         struct policy *policy;
         const char *bytes;
         size_t n;
 
-        findings_init(&ignored, a);
         /* standard input is the shell's */
         if (strcmp(path, "-") != 0 && file_read(a, path, MAX_POLICY_SIZE, &bytes, &n) == 0 &&
             policy_parse(a, path, bytes, n, &ignored, &policy) == 0)

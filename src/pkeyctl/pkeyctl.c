@@ -192,7 +192,7 @@ static int context_init(struct context *ctx, const struct options *options)
 {
         *ctx = (struct context) { .options = options, .command = "" };
         ctx->arena = arena_new();
-        findings_init(&ctx->findings, ctx->arena);
+        ctx->findings = (struct findings) { .arena = ctx->arena };
         ctx->files = generation_new();
         ctx->settings = ctx->files ? ctx->files->settings : NULL;
         return ctx->arena && ctx->files ? 0 : -ENOMEM;

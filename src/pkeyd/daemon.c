@@ -175,7 +175,7 @@ static void load_undo_candidate(struct daemon *d, struct arena *a, const struct 
         ret->kind = CONTROL_EVENT_CANDIDATE;
         ret->candidate = (struct control_candidate) { .findings = &no_memory, .request = undo->request };
         if (findings) {
-                findings_init(findings, a);
+                *findings = (struct findings) { .arena = a };
                 r = load_undo(d->options, &d->state, undo, findings, &g) ?: check_port(d, g, findings);
                 make_candidate(r, g, findings, undo->request, ret);
         }
@@ -528,7 +528,7 @@ static int open_state(struct daemon *d)
         d->arena = arena_new();
         if (!d->arena)
                 return -ENOMEM;
-        findings_init(&findings, d->arena);
+        findings.arena = d->arena;
         r = etcd_place_find(d->arena, o->config_file, o->fabric.name, &findings, &etcd);
         for (size_t i = 0; i < findings.n; i++)
                 journal_event(&d->journal, LOG_EVENT_STATE_DIR, NULL, "%s", findings.items[i].text);

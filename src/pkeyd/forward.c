@@ -55,7 +55,7 @@ static void on_answered(uint64_t request, int r, const char *text, void *userdat
         if (r == 0 && !lease)
                 r = -ENOMEM;
         if (lease)
-                findings_init(&findings, lease->arena);
+                findings.arena = lease->arena;
         if (r == 0 && !lease_reply_from_json(o, f->status->known, lease, &findings, &reply.answer))
                 r = -EPROTO;
         reply.answer.request = request;

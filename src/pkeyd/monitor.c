@@ -249,7 +249,7 @@ static void learn(struct monitor *m, const struct generation *before)
         m->arena = arena_new();
         if (!m->arena)
                 return;
-        findings_init(&ignored, m->arena);
+        ignored.arena = m->arena;
         m->lids = lid_map_new(m->arena, m->snapshot->subnet);
         if (before && before->number != m->generation->number)
                 (void) learn_memberships(m, before, &ignored);

@@ -160,12 +160,10 @@ static int server_new(struct door *d, struct door_conf *conf, struct door_server
 static int load(struct door *d, struct door_server **ret)
 {
         _cleanup_arena_ struct arena *a = arena_new();
-        _cleanup_findings_ struct findings findings = {};
+        _cleanup_findings_ struct findings findings = { .arena = a };
         struct door_conf *conf;
-        int r;
+        int r = a ? door_conf_load(d->file, &findings, &conf) : -ENOMEM;
 
-        findings_init(&findings, a);
-        r = a ? door_conf_load(d->file, &findings, &conf) : -ENOMEM;
         if (r == 0)
                 r = server_new(d, conf, ret);
         if (r == -EBADMSG)
@@ -261,13 +259,12 @@ static int on_terminate(sd_event_source *source, const struct signalfd_siginfo *
 static int listen_at(struct door *d)
 {
         _cleanup_arena_ struct arena *a = arena_new();
-        _cleanup_findings_ struct findings findings = {};
+        _cleanup_findings_ struct findings findings = { .arena = a };
         struct door_server *s;
         int r = load(d, &s);
 
         if (r < 0)
                 return r;
-        findings_init(&findings, a);
         r = a ? listeners_new(d->event, s->conf->rest, on_accepted, d, &findings, &d->listeners) : -ENOMEM;
         if (r == 0)
                 return put_in_force(d, s);

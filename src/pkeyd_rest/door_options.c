@@ -30,12 +30,10 @@ static void print_help(void)
 int door_options_parse(struct arena *a, int argc, char *argv[], struct door_options *ret)
 {
         static const struct command_line line = { "pkeyd-rest", known_options, ELEMENTS(known_options) };
-        _cleanup_findings_ struct findings findings = {};
+        _cleanup_findings_ struct findings findings = { .arena = a };
         struct door_options o = {};
-        int r;
+        int r = command_line_read(&line, argc, argv, &findings, &o, NULL);
 
-        findings_init(&findings, a);
-        r = command_line_read(&line, argc, argv, &findings, &o, NULL);
         if (r >= 0 && r < argc)
                 r = findings_error(&findings, FINDING_USAGE, "the file is given with --config", "unexpected argument '%s'", argv[r]);
         if (r >= 0)

@@ -28,12 +28,10 @@ static int check_files(const struct door_options *o)
 {
         _cleanup_arena_ struct arena *a = arena_new();
         _cleanup_(door_conf_free_p) struct door_conf *c = NULL;
-        _cleanup_findings_ struct findings findings = {};
+        _cleanup_findings_ struct findings findings = { .arena = a };
         char count[64];
-        int r;
+        int r = a ? door_conf_load(o->config_file, &findings, &c) : -ENOMEM;
 
-        findings_init(&findings, a);
-        r = a ? door_conf_load(o->config_file, &findings, &c) : -ENOMEM;
         if (r == -ENOMEM || findings_print(stderr, &findings, FINDING_NOTE) < 0) {
                 fprintf(stderr, "pkeyd-rest: error: out of memory\n");
                 return EXIT_FAILURE;

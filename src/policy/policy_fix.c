@@ -114,7 +114,7 @@ static int check(struct arena *a, const char *file, const char *bytes, size_t n,
         struct policy *policy;
         int r;
 
-        findings_init(findings, a);
+        *findings = (struct findings) { .arena = a };
         r = policy_parse(a, file, bytes, n, findings, &policy);
         return r == -EBADMSG ? 0 : r;
 }

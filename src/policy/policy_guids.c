@@ -49,13 +49,11 @@ static bool is_same(const struct selector *before, const struct selector *after,
 static int check(struct arena *a, const struct selector_list *before, const struct policy *policy, const char *bytes, size_t n,
                  const struct guid_change *changes, size_t n_changes)
 {
-        _cleanup_findings_ struct findings ignored = {};
+        _cleanup_findings_ struct findings ignored = { .arena = a };
         struct selector_list after = {};
         struct policy *now;
-        int r;
+        int r = policy_parse(a, policy->file, bytes, n, &ignored, &now) ?: selector_list_all(a, now, &after);
 
-        findings_init(&ignored, a);
-        r = policy_parse(a, policy->file, bytes, n, &ignored, &now) ?: selector_list_all(a, now, &after);
         if (r < 0)
                 return r == -ENOMEM ? r : -EINVAL;
         for (size_t i = 0; i < before->n && after.n == before->n; i++)
@@ -67,11 +65,10 @@ static int check(struct arena *a, const struct selector_list *before, const stru
 int policy_change_guids(struct arena *a, const struct policy *policy, const char *bytes, size_t n,
                         const struct guid_change *changes, size_t n_changes, const char **ret_bytes, size_t *ret_n)
 {
-        _cleanup_findings_ struct findings fixes = {};
+        _cleanup_findings_ struct findings fixes = { .arena = a };
         struct selector_list all = {};
         int r = selector_list_all(a, policy, &all), n_fixed;
 
-        findings_init(&fixes, a);
         for (size_t i = 0; r == 0 && i < all.n; i++) {
                 const struct guid_change *change = find_change(all.items[i], changes, n_changes);
 

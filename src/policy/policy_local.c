@@ -194,12 +194,12 @@ int policy_resolve_local(struct arena *a, const struct policy *policy, const str
 {
         struct local_resolver r = { .policy = policy, .host = host, .stride = policy->n_partitions };
         _cleanup_arena_ struct arena *scratch = arena_new();
-        _cleanup_findings_ struct findings ignored = {}; /* about selectors that match nothing: most mean other hosts */
+        /* about selectors that match nothing: most mean other hosts */
+        _cleanup_findings_ struct findings ignored = { .arena = scratch };
         struct possible_membership *items;
         struct report silent;
         int e;
 
-        findings_init(&ignored, scratch);
         if (!scratch)
                 return -ENOMEM;
         report_init(&silent, &ignored);

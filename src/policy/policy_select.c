@@ -70,7 +70,7 @@ struct policy_selection *policy_selection_new(const struct policy *policy, const
         if (s) {
                 s->arena = a;
                 s->pools = arena_new_array(a, struct port_list, policy->n_pools);
-                findings_init(&s->ignored, a);
+                s->ignored = (struct findings) { .arena = a };
                 report_init(&s->report, &s->ignored);
         }
         if (s && s->pools && matcher_init_by_pins(&s->matcher, a, policy, subnet, memory, &s->report) == 0)

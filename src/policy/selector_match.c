@@ -128,7 +128,7 @@ static bool is_absent(const struct matcher *m, const struct selector *s, const s
  * of memory. */
 static const struct known_port *find_absent(struct matcher *m, const struct selector *s)
 {
-        _cleanup_findings_ struct findings ignored = {};
+        _cleanup_findings_ struct findings ignored = { .arena = m->arena };
         struct matcher *larger = get_larger(m);
         const struct known_port *last = NULL, *port;
         struct port_list list = {};
@@ -137,7 +137,6 @@ static const struct known_port *find_absent(struct matcher *m, const struct sele
 
         if (!larger)
                 return NULL;
-        findings_init(&ignored, m->arena);
         report_init(&report, &ignored);
         larger->report = &report;
         r = matcher_match(larger, s, &list);

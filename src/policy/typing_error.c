@@ -51,21 +51,19 @@ static bool is_over(const struct search *s)
 static int parse_policy(struct search *s, size_t n)
 {
         _cleanup_arena_ struct arena *a = arena_new();
-        _cleanup_findings_ struct findings findings = {};
+        _cleanup_findings_ struct findings findings = { .arena = a };
         struct policy *policy;
 
-        findings_init(&findings, a);
         return a ? policy_parse(a, s->file, s->edited, n, &findings, &policy) : -ENOMEM;
 }
 
 static int parse_tree(const struct search *s, size_t n, struct arena *a, struct yaml_tree_node **ret)
 {
-        _cleanup_findings_ struct findings findings = {};
+        _cleanup_findings_ struct findings findings = { .arena = a };
         struct yaml_tree tree = {};
         struct report report;
         int r;
 
-        findings_init(&findings, a);
         report_init(&report, &findings);
         r = yaml_tree_finish(&tree, yaml_tree_parse(&tree, a, s->file, s->edited, n, NULL, &report));
         if (r == 0)

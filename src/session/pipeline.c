@@ -144,11 +144,9 @@ static int select_endports(struct context *ctx, const char *text, struct endport
 {
         const struct control_status *status = control_get_status(ctx->control);
         const struct policy_memory memory = { status->known, status->pins };
-        _cleanup_findings_ struct findings found = {};
-        int r;
+        _cleanup_findings_ struct findings found = { .arena = ctx->arena };
+        int r = policy_select(ctx->arena, ctx->policy, ctx->subnet, &memory, text, &found, &ret->ports, &ret->n);
 
-        findings_init(&found, ctx->arena);
-        r = policy_select(ctx->arena, ctx->policy, ctx->subnet, &memory, text, &found, &ret->ports, &ret->n);
         if (r < 0 && r != -EBADMSG)
                 return r;
         if (r >= 0 && ret->n > 0)
@@ -181,10 +179,9 @@ int pipeline_find(struct context *ctx, const struct policy *policy, const struct
                   const char *text, struct endports *ret)
 {
         const struct policy_memory memory = { known, ctx->pins };
-        _cleanup_findings_ struct findings ignored = {};
+        _cleanup_findings_ struct findings ignored = { .arena = ctx->arena };
         int r;
 
-        findings_init(&ignored, ctx->arena);
         ret->n = 0;
         r = policy_select(ctx->arena, policy, s, &memory, text, &ignored, &ret->ports, &ret->n);
         return r == -EBADMSG ? 0 : r;

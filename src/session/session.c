@@ -351,10 +351,9 @@ static int open_state(struct context *ctx, bool writing)
 static struct generation *remembered_generation(struct context *ctx, const struct remembered *m)
 {
         _cleanup_generation_ struct generation *g = m->policy ? generation_new() : NULL;
-        _cleanup_findings_ struct findings ignored = {};
+        _cleanup_findings_ struct findings ignored = { .arena = ctx->arena };
         const char *copy = g ? arena_strndup(g->arena, m->policy, m->n_policy) : NULL;
 
-        findings_init(&ignored, ctx->arena);
         if (!copy || generation_read_policy(g, "(last policy in force)", copy, m->n_policy, &ignored) < 0)
                 return NULL;
         generation_continue(g, &(struct generation) { .number = m->generation, .facts = m->files.facts });

@@ -59,14 +59,13 @@ bool etcd_place_is(const struct etcd_config *c, const struct settings *s)
 int etcd_place_find(struct arena *a, const char *settings_file, const char *fabric, struct findings *findings,
                     struct etcd_config **ret)
 {
-        _cleanup_findings_ struct findings ignored = {};
+        _cleanup_findings_ struct findings ignored = { .arena = a };
         struct settings *settings;
         const char *bytes;
         size_t n;
         int r;
 
         *ret = NULL;
-        findings_init(&ignored, a);
         r = file_read_found(a, settings_file, SETTINGS_MAX_FILE_SIZE, &ignored, &bytes, &n) ?:
             settings_parse(a, settings_file, bytes, n, &ignored, &settings);
         if (r < 0)

@@ -488,14 +488,13 @@ static enum comparison compare(const struct text_version *a, const struct text_v
 /* Which files changed, and the names of partitions by its policy. What is damaged or was deleted is not known. */
 static int examine(struct context *ctx, struct history_result *r)
 {
-        _cleanup_findings_ struct findings ignored = {};
+        _cleanup_findings_ struct findings ignored = { .arena = ctx->arena };
         struct version before = {}, after = {};
         struct policy *policy = NULL;
         int e = load_version(ctx, r->one->number, &after);
 
         if (e == 0 && r->before > 0)
                 e = load_version(ctx, r->before, &before);
-        findings_init(&ignored, ctx->arena);
         if (e != -ENOMEM && after.policy.bytes)
                 e = policy_parse(ctx->arena, POLICY_NAME, after.policy.bytes, after.policy.n, &ignored, &policy);
         if (e == -ENOMEM)
