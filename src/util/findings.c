@@ -20,11 +20,6 @@ static const char *const severities[] = {
         [FINDING_NOTE] = "note", [FINDING_WARNING] = "warning", [FINDING_ERROR] = "error",
 };
 
-void findings_init(struct findings *f, struct arena *arena)
-{
-        *f = (struct findings) { .arena = arena };
-}
-
 void findings_done(struct findings *f)
 {
         free(f->items);

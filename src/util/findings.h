@@ -54,6 +54,7 @@ struct finding {
         size_t order;            /* number of findings appended before it */
 };
 
+/* Begins as { .arena = a }. */
 struct findings {
         struct arena *arena;     /* borrows; owns the texts */
         struct finding *items;   /* owned; in the order of appending, until findings_sort() */
@@ -62,7 +63,6 @@ struct findings {
         bool out_of_memory;      /* a finding was lost; counts as an error */
 };
 
-void findings_init(struct findings *f, struct arena *arena);
 /* Frees the list. The texts belong to the arena. */
 void findings_done(struct findings *f);
 #define _cleanup_findings_ _cleanup_(findings_done)

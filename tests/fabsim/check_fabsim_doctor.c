@@ -132,13 +132,12 @@ static void diagnose(uint64_t key)
         struct settings settings;
         struct observed *observed;
         struct probe_result *result;
-        struct findings findings;
+        struct findings findings = { .arena = arena };
         struct m_keys *keys = NULL;
         struct mad_stage stage;
         struct survey *survey;
         struct probe *probe;
 
-        findings_init(&findings, arena);
         if (key)
                 ck_assert_int_eq(m_keys_parse("m_key", text, strlen(text), &findings, &keys), 0);
         survey_options.m_keys = probe_options.m_keys = keys;

@@ -304,13 +304,12 @@ static void bring_in_force(struct world *w)
 {
         const char *text = policy_text(w);
         struct plan_options options;
-        struct findings findings;
+        struct findings findings = { .arena = w->arena };
         struct settings settings;
         struct desired *desired;
         struct policy *policy;
         struct plan *plan;
 
-        findings_init(&findings, w->arena);
         MUST(policy_parse(w->arena, "p.yaml", text, strlen(text), &findings, &policy) == 0);
         w->subnet = make_snapshot(w);
         observe(w);

@@ -305,10 +305,9 @@ static struct observed *learn(const struct trial *t, struct arena *a, const stru
 static struct plan *compute(struct arena *a, const struct desired *desired, const struct observed *observed)
 {
         struct plan_options options = { .enforcement = ENFORCEMENT_BOTH };
-        _cleanup_findings_ struct findings findings;
+        _cleanup_findings_ struct findings findings = { .arena = a };
         struct plan *plan;
 
-        findings_init(&findings, a);
         REQUIRE(plan_compute(a, desired, observed, NULL, &options, &findings, &plan) == 0);
         return plan;
 }

@@ -164,10 +164,9 @@ static struct generation *make_generation(struct sim *s, const char *policy, siz
                                           size_t n_settings)
 {
         _cleanup_generation_ struct generation *g = generation_new();
-        struct findings ignored;
+        struct findings ignored = { .arena = g->arena };
         int r;
 
-        findings_init(&ignored, g->arena);
         r = generation_read_settings(g, "pkeyd.yaml", arena_strndup(g->arena, settings, n_settings), n_settings, &ignored);
         if (r == 0)
                 r = generation_read_policy(g, "(last policy in force)", arena_strndup(g->arena, policy, n_policy), n_policy, &ignored);

@@ -117,7 +117,7 @@ void keys_make(struct sim *s)
         enum scheme scheme = schemes[prng_below(&r, 4)];
         struct arena *a = arena_new();
         char text[SIM_MAX_ENDPORTS * 48];
-        struct findings findings;
+        struct findings findings = { .arena = a };
 
         s->has_own_keys = scheme == KEYS_EACH;
         if (scheme == KEYS_EACH && prng_permille(&r, 500))
@@ -126,7 +126,6 @@ void keys_make(struct sim *s)
                 choose_keys(s, &r, scheme);
                 choose_wrong(s, &r);
                 write_file(s, scheme, text, sizeof(text));
-                findings_init(&findings, a);
                 if (m_keys_parse("m_key", text, strlen(text), &findings, &s->m_keys) < 0)
                         sim_fail(s, "a file of M_Keys was refused: %s", findings.n ? findings.items[0].text : "no reason");
                 findings_done(&findings);

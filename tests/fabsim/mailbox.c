@@ -313,7 +313,7 @@ static void read_answer(struct sim *s, struct process *p, struct sim_letter *l)
         const struct sim_lease_request asked = l->asked;
         struct lease_reply reply = { .findings = &findings };
 
-        findings_init(&findings, lease->arena);
+        findings = (struct findings) { .arena = lease->arena };
         if (!lease_reply_from_json(o, control_get_status(p->control)->known, lease, &findings, &reply.answer))
                 sim_fail(s, "an answer of the other head node is not understood: %s", l->answer);
         reply.answer.request = asked.number;

@@ -35,14 +35,13 @@ static bool is_outdated(void *userdata)
 void process_start(struct sim *s, struct process *p, struct head *h, enum control_goal goal)
 {
         _cleanup_arena_ struct arena *a = arena_new();
-        _cleanup_findings_ struct findings findings = {};
+        _cleanup_findings_ struct findings findings = { .arena = a };
         struct control_event event = { .kind = CONTROL_EVENT_START };
         struct control_config config = {
                 .goal = goal, .program = "pkeyd", .shares_store = s->shares_store, .holds_lock = holds_lock,
                 .is_outdated = sim_passes_on(s) ? is_outdated : NULL, .store_userdata = p,
         };
 
-        findings_init(&findings, a);
         p->sim = s;
         p->head = h;
         p->goal = goal;
@@ -55,7 +54,7 @@ void process_start(struct sim *s, struct process *p, struct head *h, enum contro
                 observer_load(p);
         if (goal != CONTROL_SERVE) {
                 p->arena = arena_new();
-                findings_init(&p->findings, p->arena);
+                p->findings = (struct findings) { .arena = p->arena };
                 config.findings = &p->findings;
                 config.confirm = prng_permille(&s->rng, 500);
         }
@@ -774,7 +773,7 @@ void process_answer(struct sim *s, struct sim_answer *a)
 void process_hangup(struct sim *s, struct process *p)
 {
         _cleanup_arena_ struct arena *a = arena_new();
-        _cleanup_findings_ struct findings findings = {};
+        _cleanup_findings_ struct findings findings = { .arena = a };
         struct control_event event = { .kind = CONTROL_EVENT_CANDIDATE };
 
         if (!p->control || control_get_status(p->control)->stopping || is_paused(s, p))
@@ -783,7 +782,6 @@ void process_hangup(struct sim *s, struct process *p)
         if (s->fail_in_reload)
                 fail_alloc_at(s->fail_in_reload);
         s->fail_in_reload = 0;
-        findings_init(&findings, a);
         event.candidate.generation = head_load(s, p->head, &findings);
         event.candidate.findings = &findings;
         if (event.candidate.generation)

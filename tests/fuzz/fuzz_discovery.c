@@ -157,9 +157,8 @@ static struct m_keys *make_keys(struct arena *a)
 {
         static const char text[] = "0x2 0x1111\n0x4 0x2222\n0x6 0x2222\n0x8 0x0\n";
         struct m_keys *keys = NULL;
-        struct findings findings;
+        struct findings findings = { .arena = a };
 
-        findings_init(&findings, a);
         require(m_keys_parse("m_key", text, sizeof(text) - 1, &findings, &keys) == 0);
         findings_done(&findings);
         return keys;

@@ -16,10 +16,9 @@ static void require(bool condition)
 static struct m_keys *parse(struct arena *a, const char *bytes, size_t n)
 {
         struct m_keys *keys = NULL;
-        struct findings findings;
+        struct findings findings = { .arena = a };
         int r;
 
-        findings_init(&findings, a);
         r = m_keys_parse("m_key", bytes, n, &findings, &keys);
         require(r == 0 || r == -EBADMSG);
         require((r == 0) == (keys != NULL) && (r == 0) != findings_refuse(&findings));
@@ -33,11 +32,10 @@ static struct m_keys *parse(struct arena *a, const char *bytes, size_t n)
 
 static void parse_number(struct arena *a, const char *bytes, size_t n, const struct m_keys *keys)
 {
-        struct findings findings;
+        struct findings findings = { .arena = a };
         uint64_t number = 0;
         int r;
 
-        findings_init(&findings, a);
         r = sm_key_parse("sa_key", bytes, n, &findings, &number);
         require((r == 0) != findings_refuse(&findings));
         require(r < 0 || (keys && number != 0 && number == m_keys_common(keys)));

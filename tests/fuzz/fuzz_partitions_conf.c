@@ -24,10 +24,9 @@ static struct partitions_conf *parse(struct arena *a, enum opensm_numbers number
                                      size_t *ret_findings)
 {
         struct partitions_conf *conf = NULL;
-        struct findings findings;
+        struct findings findings = { .arena = a };
         int r;
 
-        findings_init(&findings, a);
         r = partitions_conf_parse(a, numbers, "partitions.conf", bytes, n, &findings, &conf);
         require(r == 0 || r == -EBADMSG);
         require((r == 0) == (conf != NULL) && (r == 0) != findings_refuse(&findings));
@@ -88,7 +87,7 @@ static const char *render(struct arena *a, const struct partitions_conf *conf, c
 {
         struct partitions_file_partition *partitions = arena_new_array(a, struct partitions_file_partition, conf->n_partitions);
         struct partitions_file file = { .partitions = partitions, .n_partitions = conf->n_partitions };
-        struct findings findings;
+        struct findings findings = { .arena = a };
         const char *bytes = NULL;
 
         for (uint32_t i = 0; i < conf->n_partitions; i++) {
@@ -103,7 +102,6 @@ static const char *render(struct arena *a, const struct partitions_conf *conf, c
                                 members[partitions[i].n_members++] = (struct partitions_file_member) {
                                         subnet->ports[port].guid, (enum membership) levels[port], p->name };
         }
-        findings_init(&findings, a);
         require(partitions_file_render(a, &file, true, &findings, &bytes, ret_n) == 0);
         findings_done(&findings);
         return bytes;
@@ -146,13 +144,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         struct arena *a = arena_new();
         const struct partitions_conf *conf, *again;
         struct opensm_conf opensm;
-        struct findings findings;
+        struct findings findings = { .arena = a };
         const char *bytes;
         size_t size, n_findings;
 
         require(a != NULL);
         require(partitions_file_recognise((const char *) data, n, NULL, NULL) != PARTITIONS_FILE_INTACT);
-        findings_init(&findings, a);
         require(opensm_conf_parse(a, "opensm.conf", (const char *) data, n, &findings, &opensm) == 0);
         findings_done(&findings);
         (void) opensm_numbers_of_program(data, n);

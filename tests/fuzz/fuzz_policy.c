@@ -53,11 +53,10 @@ static struct subnet *build_subnet(struct arena *a)
 static struct policy *parse(struct arena *a, const char *bytes, size_t n)
 {
         struct policy *policy = NULL;
-        struct findings findings;
+        struct findings findings = { .arena = a };
         size_t i;
         int r;
 
-        findings_init(&findings, a);
         r = policy_parse(a, "partitions.yaml", bytes, n, &findings, &policy);
         require(r == 0 || r == -EBADMSG);
         require((r == 0) == (policy != NULL) && (r == 0) != findings_refuse(&findings));
@@ -70,10 +69,9 @@ static struct policy *parse(struct arena *a, const char *bytes, size_t n)
 static struct memberships *resolve(struct arena *a, const struct policy *policy, const struct subnet *subnet)
 {
         struct memberships *m = NULL;
-        struct findings findings;
+        struct findings findings = { .arena = a };
         int r;
 
-        findings_init(&findings, a);
         r = policy_resolve(a, policy, subnet, &findings, &m);
         require(r == 0 || r == -EBADMSG);
         require((r == 0) == (m != NULL) && (r == 0) != findings_refuse(&findings));

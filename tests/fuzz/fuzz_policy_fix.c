@@ -23,11 +23,10 @@ static void require(bool condition)
 
 static bool is_accepted(struct arena *a, const char *bytes, size_t n)
 {
-        struct findings findings;
+        struct findings findings = { .arena = a };
         struct policy *policy;
         int r;
 
-        findings_init(&findings, a);
         r = policy_parse(a, "partitions.yaml", bytes, n, &findings, &policy);
         findings_done(&findings);
         require(r == 0 || r == -EBADMSG);

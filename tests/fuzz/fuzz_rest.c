@@ -64,11 +64,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
         struct arena *a = arena_new();
         struct rest_conf *conf = NULL;
-        struct findings findings;
+        struct findings findings = { .arena = a };
         int r;
 
         check_request(a, data, n);
-        findings_init(&findings, a);
         r = rest_conf_parse(a, "rest.yaml", (const char *) data, n, &findings, &conf);
         if ((r != 0 && r != -EBADMSG) || (r == 0) != (conf != NULL) || (r == 0) == findings_refuse(&findings))
                 abort();

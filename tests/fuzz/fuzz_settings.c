@@ -11,11 +11,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
         struct arena *a = arena_new();
         struct settings *settings = NULL;
-        struct findings findings;
+        struct findings findings = { .arena = a };
         size_t i;
         int r;
 
-        findings_init(&findings, a);
         r = settings_parse(a, "pkeyd.yaml", (const char *) data, n, &findings, &settings);
         if (r != 0 && r != -EBADMSG)
                 abort();

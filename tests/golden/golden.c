@@ -64,12 +64,11 @@ static void add_findings(struct text *t, struct arena *a, const struct findings 
 static bool run(struct text *out, enum kind kind, const char *name, const char *bytes, size_t n)
 {
         _cleanup_arena_ struct arena *a = arena_new();
-        _cleanup_findings_ struct findings findings;
+        _cleanup_findings_ struct findings findings = { .arena = a };
         struct settings *settings;
         struct policy *policy;
         int r;
 
-        findings_init(&findings, a);
         if (kind == SETTINGS)
                 r = settings_parse(a, name, bytes, n, &findings, &settings);
         else
@@ -155,7 +154,7 @@ static bool check_folder(const char *folder, enum kind kind)
 static bool check_clean(const char *path, enum kind kind)
 {
         _cleanup_arena_ struct arena *a = arena_new();
-        _cleanup_findings_ struct findings findings;
+        _cleanup_findings_ struct findings findings = { .arena = a };
         _cleanup_text_ struct text t = {};
         _cleanup_free_ char *bytes = NULL;
         struct settings *settings;
@@ -163,7 +162,6 @@ static bool check_clean(const char *path, enum kind kind)
         size_t n;
         int r;
 
-        findings_init(&findings, a);
         if (read_file(path, &bytes, &n) < 0) {
                 fprintf(stderr, "%s: cannot be read\n", path);
                 return false;

@@ -57,10 +57,9 @@ struct run {
 
 static void run_plan(struct run *r, enum membership to[][4], unsigned n_partitions)
 {
-        _cleanup_findings_ struct findings findings;
+        _cleanup_findings_ struct findings findings = { .arena = r->a };
         struct plan_options options = { .enforcement = r->enforcement, .repair_index0 = r->repair_index0 };
 
-        findings_init(&findings, r->a);
         fake_fabric_desire(&r->f, r->a, to, n_partitions, &r->d);
         r->o = fake_fabric_observe(&r->f, r->a);
         if (r->capacity)
@@ -555,7 +554,7 @@ static bool check_key(struct run *r, const struct mad_request *request, struct m
 START_TEST(test_m_keys)
 {
         static const char text[] = "0x1000 0x5a\n\n0x2100 0x50\n\n0x2101 0x51\n";
-        _cleanup_findings_ struct findings findings;
+        _cleanup_findings_ struct findings findings = {};
         _cleanup_(m_keys_free_p) struct m_keys *keys = NULL;
         enum membership to[FAKE_MAX_HOSTS][4];
         struct run r;
@@ -565,7 +564,7 @@ START_TEST(test_m_keys)
                 default_members(to);
                 to[0][1] = to[1][1] = MEMBERSHIP_FULL;
                 run_plan(&r, to, 2);
-                findings_init(&findings, r.a);
+                findings.arena = r.a;
                 keys = m_keys_free(keys);
                 ck_assert_int_eq(m_keys_parse("m_key", text, strlen(text), &findings, &keys), 0);
                 r.userdata = keys;
@@ -2223,7 +2222,7 @@ START_TEST(test_bits_in_doubt)
         change_bits(&r, true, true, ENFORCEMENT_BOTH);
         ck_assert_uint_eq(r.plan->n_enforcement_writes, 0);
         default_members(to);
-        findings_init(&findings, r.a);
+        findings = (struct findings) { .arena = r.a };
         r.o->tables[r.f.leaf[0]].enforcement_doubted = true;
         ck_assert_int_eq(plan_compute(r.a, &r.d, r.o, NULL, &options, &findings, &r.plan), 0);
         ck_assert_uint_eq(r.plan->n_enforcement_writes, 1);

@@ -21,7 +21,7 @@ static void begin(bool with_leaf)
 {
         arena = arena_new();
         ck_assert_ptr_nonnull(arena);
-        findings_init(&findings, arena);
+        findings = (struct findings) { .arena = arena };
         fake_fabric_init(&fabric, arena, 5, with_leaf);
         fabric.subnet->sm = fabric.host[0];
         for (unsigned h = 0; h < 5; h++)

@@ -48,7 +48,7 @@ static int read_line(const char *words)
         char *copy = arena_strdup(arena, words), *word;
 
         findings_done(&findings);
-        findings_init(&findings, arena);
+        findings = (struct findings) { .arena = arena };
         options = (struct options) {};
         given = 0;
         n_arguments = 0;

@@ -317,12 +317,11 @@ END_TEST
 
 static struct m_keys *make_keys(uint64_t common)
 {
-        _cleanup_findings_ struct findings ignored = {};
+        _cleanup_findings_ struct findings ignored = { .arena = arena };
         struct m_keys *keys;
         char text[64];
         int n = snprintf(text, sizeof(text), "0x%" PRIx64 "\n", common);
 
-        findings_init(&ignored, arena);
         ck_assert_int_eq(m_keys_parse("keys", text, (size_t) n, &ignored, &keys), 0);
         return keys;
 }
@@ -413,14 +412,13 @@ END_TEST
 START_TEST(generation_refuses)
 {
         struct generation *g = generation_new();
-        _cleanup_findings_ struct findings found = {};
+        _cleanup_findings_ struct findings found = { .arena = g->arena };
 
-        findings_init(&found, g->arena);
         ck_assert_int_eq(generation_read_settings(g, "pkeyd.yaml", "mode: maybe\n", 12, &found), -EBADMSG);
         ck_assert_uint_eq(found.n_errors, 1);
         ck_assert_str_eq(found.items[0].where.file, "pkeyd.yaml");
         findings_done(&found);
-        findings_init(&found, g->arena);
+        found = (struct findings) { .arena = g->arena };
         ck_assert_int_eq(generation_read_policy(g, "partitions.yaml", "version: 9\n", 11, &found), -EBADMSG);
         ck_assert_uint_gt(found.n_errors, 0);
         ck_assert_str_eq(found.items[0].where.file, "partitions.yaml");

@@ -214,9 +214,8 @@ static unsigned all_violations(void)
 
 static void read_keys(const char *text)
 {
-        _cleanup_findings_ struct findings findings;
+        _cleanup_findings_ struct findings findings = { .arena = arena };
 
-        findings_init(&findings, arena);
         keys = m_keys_free(keys);
         ck_assert_int_eq(m_keys_parse("m_key", text, strlen(text), &findings, &keys), 0);
         config.m_keys = keys;

@@ -177,11 +177,10 @@ END_TEST
 START_TEST(no_secret)
 {
         static const char secret[] = "0x1122334455667788\n";
-        _cleanup_findings_ struct findings ignored = {};
+        _cleanup_findings_ struct findings ignored = { .arena = arena };
         const struct log_entry *e;
 
         begin(ENFORCE);
-        findings_init(&ignored, arena);
         ck_assert_int_eq(m_keys_parse("/etc/pkeyd/m_keys", secret, strlen(secret), &ignored, &g->m_keys), 0);
         g->sm_key = UINT64_C(0x1122334455667788);
         report_one(event_of(WATCH_UNREACHABLE), false);
@@ -354,11 +353,10 @@ END_TEST
 
 START_TEST(findings_of_files)
 {
-        _cleanup_findings_ struct findings found = {};
+        _cleanup_findings_ struct findings found = { .arena = arena };
         const struct log_entry *e;
 
         begin(ENFORCE);
-        findings_init(&found, arena);
         (void) findings_add(&found, FINDING_ERROR, FINDING_VALUE_INVALID, &(struct location) {"p.yaml", 3, 1}, "first");
         (void) findings_add(&found, FINDING_NOTE, FINDING_VALUE_INVALID, NULL, "second");
         for (unsigned i = 0; i < 2; i++) { /* each time */
@@ -385,10 +383,9 @@ START_TEST(findings_of_the_planner)
                         {FINDING_PLAN_BESIDE_SM, LOG_EVENT_BESIDE_SM},
                         {FINDING_PLAN_CAPACITY_TRANSITION, LOG_EVENT_FINDING},
         };
-        _cleanup_findings_ struct findings found = {};
+        _cleanup_findings_ struct findings found = { .arena = arena };
 
         begin(ENFORCE);
-        findings_init(&found, arena);
         (void) findings_add(&found, FINDING_WARNING, FINDING_PLAN_UNREACHABLE, NULL, "silent");
         for (size_t i = 0; i < ELEMENTS(cases); i++)
                 (void) findings_add(&found, FINDING_WARNING, cases[i].code, NULL, "x");

@@ -257,11 +257,10 @@ END_TEST
 
 START_TEST(found)
 {
-        _cleanup_findings_ struct findings f;
+        _cleanup_findings_ struct findings f = { .arena = arena };
         const char *bytes;
         size_t n;
 
-        findings_init(&f, arena);
         ck_assert_int_eq(file_write_shared("a", "hello", 5), 0);
         ck_assert_int_eq(file_read_found(arena, "a", 5, &f, &bytes, &n), 0);
         ck_assert_uint_eq(f.n, 0);

@@ -32,7 +32,7 @@ static struct known k;
 static void setup(void)
 {
         arena = arena_new();
-        findings_init(&findings, arena);
+        findings = (struct findings) { .arena = arena };
         k = (struct known) {};
 }
 

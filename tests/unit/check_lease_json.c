@@ -16,7 +16,7 @@ static void setup(void)
 {
         arena = arena_new();
         lease = lease_new();
-        findings_init(&findings, arena);
+        findings = (struct findings) { .arena = arena };
 }
 
 static void teardown(void)
@@ -269,9 +269,8 @@ END_TEST
 
 START_TEST(refusal)
 {
-        struct findings why = {};
+        struct findings why = { .arena = arena };
 
-        findings_init(&why, arena);
         (void) findings_error(&why, FINDING_LEASE_EXISTS, "another ID", "there is one already");
         (void) findings_add(&why, FINDING_WARNING, FINDING_LEASE_NONE, NULL, "and none");
         pass_back(&(struct lease_reply) { .answer = { .outcome = LEASE_REFUSED, .text = "refused" }, .findings = &why });

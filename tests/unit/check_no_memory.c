@@ -135,21 +135,19 @@ static int go(struct arena *a, struct findings *f, struct outcome *ret)
 START_TEST(each_allocation)
 {
         _cleanup_arena_ struct arena *first = arena_new();
-        _cleanup_findings_ struct findings all = {};
+        _cleanup_findings_ struct findings all = { .arena = first };
         struct outcome with = {};
         unsigned n = 0;
 
-        findings_init(&all, first);
         ck_assert_msg(go(first, &all, &with) == 0, "%s", all.n > 0 ? finding_format(first, &all.items[all.n - 1]) : "no memory");
         ck_assert_uint_gt(with.n_writes, 0);
         ck_assert_uint_eq(with.n_partitions, 3);
         do {
                 _cleanup_arena_ struct arena *a = arena_new();
-                _cleanup_findings_ struct findings f = {};
+                _cleanup_findings_ struct findings f = { .arena = a };
                 struct outcome without = {};
                 int r;
 
-                findings_init(&f, a);
                 fail_alloc_at(++n);
                 fail_alloc_enter();
                 r = go(a, &f, &without);
@@ -223,13 +221,12 @@ static void expect_same(struct arena *a, const struct knowledge *x, const struct
 /* Every table was read, and has no entry. */
 static void observe(struct arena *a, struct observed **ret, struct desired **ret_desired)
 {
-        _cleanup_findings_ struct findings f = {};
+        _cleanup_findings_ struct findings f = { .arena = a };
         struct memberships *memberships;
         struct settings *settings;
         struct policy *policy;
         struct subnet *subnet;
 
-        findings_init(&f, a);
         ck_assert_int_eq(read_texts(a, &f, &settings, &policy, &subnet), 0);
         for (uint32_t i = 0; i < subnet->n_nodes; i++)
                 if (subnet->nodes[i].type == NODE_SWITCH) {

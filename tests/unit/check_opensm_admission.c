@@ -207,7 +207,7 @@ static void prepare(void)
         struct opensm_transition *transitions;
         uint32_t n;
 
-        findings_init(&findings, cases);
+        findings = (struct findings) { .arena = cases };
         k = knowledge_free(k);
         k = knowledge_new();
         now = scene.before;
@@ -500,9 +500,8 @@ static void begin_single(unsigned there, unsigned silent, unsigned mute, unsigne
 /* The policy gives base 1 to these hosts, present or not. */
 static void compute_both(unsigned members, bool allow_both)
 {
-        _cleanup_findings_ struct findings findings = {};
+        _cleanup_findings_ struct findings findings = { .arena = arena };
 
-        findings_init(&findings, arena);
         want(make_subnet(&(struct scene) { 7, 0, 0, 0, false }), members);
         ck_assert_int_eq(opensm_phases_compute(arena, transitions, MAX_PORTS, NULL, allow_both, &findings, &phases), 0);
 }
@@ -645,9 +644,8 @@ START_TEST(held_from_the_first_file_on)
 {
         struct partitions_file_port line = { .guid = G(host_guid(1) + 1), .keys = limited, .n_keys = 1 };
         const struct opensm_tables in_place = { .ports = &line, .n_ports = 1 };
-        _cleanup_findings_ struct findings findings = {};
+        _cleanup_findings_ struct findings findings = { .arena = arena };
 
-        findings_init(&findings, arena);
         begin_single(7, 0, 0, 3);
         set_transition(0, none, 0, full, 1);
         set_transition(1, full, 1, full, 1);
@@ -1106,10 +1104,9 @@ END_TEST
 START_TEST(held_needs_room)
 {
         static const struct p_key after[] = { { 0x0001 }, { 0x8002 } };
-        _cleanup_findings_ struct findings findings = {};
+        _cleanup_findings_ struct findings findings = { .arena = arena };
         struct opensm_bases first = {};
 
-        findings_init(&findings, arena);
         begin_single(7, 0, 0, 1);
         set_transition(0, full, 1, after, 2);
         set_transition(1, none, 0, none, 0);

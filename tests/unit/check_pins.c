@@ -13,7 +13,7 @@ static struct findings findings;
 static void begin(void)
 {
         setup();
-        findings_init(&findings, arena);
+        findings = (struct findings) { .arena = arena };
         pins = (struct pins) {};
 }
 

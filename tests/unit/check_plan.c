@@ -23,11 +23,10 @@ static const struct plan_options remove_options = { .enforcement = ENFORCEMENT_B
 static struct plan *plan_or_die(struct fake_fabric *f, struct arena *a, const struct desired *d, const struct observed *o,
                                 const struct index_memory *m, const struct plan_options *options)
 {
-        _cleanup_findings_ struct findings findings;
+        _cleanup_findings_ struct findings findings = { .arena = a };
         struct plan *plan = NULL;
         int r;
 
-        findings_init(&findings, a);
         (void) f;
         r = plan_compute(a, d, o, m, options, &findings, &plan);
         if (r != 0)
@@ -301,7 +300,7 @@ static void index_case_init(struct index_case *c)
 {
         *c = (struct index_case) { .a = arena_new(), .m = index_memory_new(), .options = remove_options };
         fake_fabric_init(&c->f, c->a, 1, false);
-        findings_init(&c->findings, c->a);
+        c->findings = (struct findings) { .arena = c->a };
 }
 
 static void index_case_done(struct index_case *c)
@@ -949,14 +948,13 @@ END_TEST
 START_TEST(test_unread_port_is_left_out)
 {
         struct index_case c;
-        _cleanup_findings_ struct findings findings;
+        _cleanup_findings_ struct findings findings = { .arena = c.a };
         struct observed *o;
         struct plan *p;
 
         index_case_init(&c);
         ck_assert_int_eq(plan_host(&c, WANT(0xffff), &p), 0);
         ck_assert_uint_eq(p->n_block_writes, 1);
-        findings_init(&findings, c.a);
         o = fake_fabric_observe(&c.f, c.a);
         o->tables[c.f.host[0]].source = TABLE_UNKNOWN;
         o->tables[c.f.host[0]].failure = MAD_TIMED_OUT;
@@ -987,12 +985,11 @@ static struct plan *plan_enforced(struct fake_fabric *f, struct arena *a, const 
 START_TEST(test_enforcement_on_after_and_off_before)
 {
         _cleanup_arena_ struct arena *a = arena_new();
-        _cleanup_findings_ struct findings findings;
+        _cleanup_findings_ struct findings findings = { .arena = a };
         struct plan_options options = remove_options;
         struct fake_fabric f;
         struct plan *p;
 
-        findings_init(&findings, a);
         fake_fabric_init(&f, a, 2, true);
         f.enforce_inbound[f.leaf[0]] = f.enforce_outbound[f.leaf[0]] = false;
         p = plan_enforced(&f, a, &options, &findings);
@@ -1015,11 +1012,10 @@ END_TEST
 START_TEST(test_enforcement_skipped_for_foreign_entries)
 {
         _cleanup_arena_ struct arena *a = arena_new();
-        _cleanup_findings_ struct findings findings;
+        _cleanup_findings_ struct findings findings = { .arena = a };
         struct fake_fabric f;
         struct plan *p;
 
-        findings_init(&findings, a);
         fake_fabric_init(&f, a, 2, true);
         f.owns = (struct base_range) { 0x0001, 0x7fff };
         f.enforce_inbound[f.leaf[0]] = f.enforce_outbound[f.leaf[0]] = false;
@@ -1050,13 +1046,12 @@ static void overflow_leaf(struct fake_fabric *f, struct arena *a, struct desired
 START_TEST(test_enforcement_overflow)
 {
         _cleanup_arena_ struct arena *a = arena_new();
-        _cleanup_findings_ struct findings findings;
+        _cleanup_findings_ struct findings findings = { .arena = a };
         struct plan_options options = remove_options;
         struct fake_fabric f;
         struct desired d;
         struct plan *p = NULL;
 
-        findings_init(&findings, a);
         fake_fabric_init(&f, a, 2, true);
         overflow_leaf(&f, a, &d);
         ck_assert_int_eq(plan_compute(a, &d, fake_fabric_observe(&f, a), NULL, &options, &findings, &p), -EBADMSG);
@@ -1064,7 +1059,7 @@ START_TEST(test_enforcement_overflow)
         ck_assert_ptr_nonnull(strstr(findings.items[0].text, "enforcement_overflow: disable"));
 
         findings_done(&findings);
-        findings_init(&findings, a);
+        findings = (struct findings) { .arena = a };
         options.enforcement_overflow = OVERFLOW_DISABLE;
         ck_assert_int_eq(plan_compute(a, &d, fake_fabric_observe(&f, a), NULL, &options, &findings, &p), 0);
         ck_assert_int_eq(findings.items[0].code, FINDING_PLAN_ENFORCEMENT_OFF);
@@ -1129,13 +1124,12 @@ static void put_something_else(struct fake_fabric *f)
 START_TEST(test_overflow_in_force)
 {
         _cleanup_arena_ struct arena *a = arena_new();
-        _cleanup_findings_ struct findings findings;
+        _cleanup_findings_ struct findings findings = { .arena = a };
         struct plan_options options = remove_options;
         struct fake_fabric f;
         struct plan *p = NULL;
         struct desired d;
 
-        findings_init(&findings, a);
         fake_fabric_init(&f, a, 2, true);
         put_something_else(&f);
         overflow_leaf(&f, a, &d);
@@ -1155,14 +1149,13 @@ END_TEST
 START_TEST(test_frozen_by_the_policy)
 {
         _cleanup_arena_ struct arena *a = arena_new();
-        _cleanup_findings_ struct findings findings;
+        _cleanup_findings_ struct findings findings = { .arena = a };
         enum membership m[FAKE_MAX_HOSTS][4] = {};
         enum freeze frozen[4] = {};
         struct fake_fabric f;
         struct plan *p = NULL;
         struct desired d;
 
-        findings_init(&findings, a);
         fake_fabric_init(&f, a, 2, true);
         put_something_else(&f);
         all_full_default(m);

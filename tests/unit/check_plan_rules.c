@@ -23,7 +23,7 @@ static void setup(void)
 {
         a = arena_new();
         memory = index_memory_new();
-        findings_init(&findings, a);
+        findings = (struct findings) { .arena = a };
         options = (struct plan_options) {.enforcement = ENFORCEMENT_BOTH};
         fake_fabric_init(&f, a, 2, true);
         host = f.host[0];
@@ -74,7 +74,7 @@ static void bits(bool in, bool out)
 static int compute(void)
 {
         findings_done(&findings);
-        findings_init(&findings, a);
+        findings = (struct findings) { .arena = a };
         plan = NULL;
         if (!observed)
                 observed = fake_fabric_observe(&f, a);

@@ -277,11 +277,11 @@ START_TEST(selector_columns)
 {
         refuse(with_members("      node1,\"\n"));
         findings_done(&findings);
-        findings_init(&findings, arena);
+        findings = (struct findings) { .arena = arena };
         refuse(with_members("      node1, 0x10z: full\n"));
         ck_assert_uint_eq(only(FINDING_POLICY_GUID)->where.column, 7 + 7 + 4);
         findings_done(&findings);
-        findings_init(&findings, arena);
+        findings = (struct findings) { .arena = arena };
         refuse(with_members("      \"node1, 0x10z\": full\n"));
         ck_assert_uint_eq(only(FINDING_POLICY_GUID)->where.column, 8 + 7 + 4);
 }
@@ -299,7 +299,7 @@ START_TEST(file_too_large)
         ck_assert_int_eq(policy_parse(arena, "p.yaml", bytes, n, &findings, &policy), -EBADMSG);
         expect_text(only(FINDING_FILE_TOO_LARGE)->text, "16777217 bytes (accepted: up to 16 MiB)");
         findings_done(&findings);
-        findings_init(&findings, arena);
+        findings = (struct findings) { .arena = arena };
         ck_assert_int_eq(policy_parse(arena, "p.yaml", bytes, n - 1, &findings, &policy), -EBADMSG);
         only(FINDING_YAML_EMPTY); /* it is one comment */
 }

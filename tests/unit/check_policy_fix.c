@@ -297,10 +297,9 @@ struct original {
 /* The meaning of a file; NULL: it is refused. */
 static const char *meaning_of(struct arena *a, const char *bytes, size_t n)
 {
-        _cleanup_findings_ struct findings found;
+        _cleanup_findings_ struct findings found = { .arena = a };
         struct policy *policy;
 
-        findings_init(&found, a);
         return policy_parse(a, "p.yaml", bytes, n, &found, &policy) == 0 ? policy_print(a, policy) : NULL;
 }
 

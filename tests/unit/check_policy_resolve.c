@@ -335,7 +335,7 @@ START_TEST(selecting_at_random)
                 uint32_t *ports = NULL, n = 0, port, i = 0;
 
                 findings_done(&findings);
-                findings_init(&findings, scratch);
+                findings = (struct findings) { .arena = scratch };
                 ck_assert_int_eq(policy_select(scratch, NULL, subnet, &nothing, s->text, &findings, &ports, &n), 0);
                 for (port = 0; port < subnet->n_ports; port++) {
                         bool is_there = i < n && ports[i] == port;
@@ -354,7 +354,7 @@ START_TEST(selecting_at_random)
                                 complete++;
                 }
                 findings_done(&findings);
-                findings_init(&findings, arena);
+                findings = (struct findings) { .arena = arena };
         }
         ck_assert_uint_gt(matched, 100);
         ck_assert_uint_gt(partial, 20);
@@ -393,7 +393,7 @@ START_TEST(specificity)
                 yaml = arena_printf(arena, "%s      %s: full\n      %s: limited\n", head, classes[_i].selector,
                                     classes[k].selector);
                 findings_done(&findings);
-                findings_init(&findings, arena);
+                findings = (struct findings) { .arena = arena };
                 subnet = fixture_subnet();
                 memberships = NULL;
                 r = policy_parse(arena, "p.yaml", yaml, strlen(yaml), &findings, &policy);
@@ -637,7 +637,7 @@ START_TEST(no_match_in_a_pool)
 
         for (unsigned strict = 0; strict < 2; strict++) {
                 findings_done(&findings);
-                findings_init(&findings, arena);
+                findings = (struct findings) { .arena = arena };
                 ck_assert_int_eq(resolve(arena_printf(arena, "version: 1\nstrict: %s\npartitions: {}\npools:\n  jobs:\n    pkeys: 0x0020\n"
                                                       "    ports: node0001,node0099\n", strict ? "true" : "false")),
                                  strict ? -EBADMSG : 0);
@@ -965,7 +965,7 @@ START_TEST(boards_contradict_each_other)
         refuse(with_members("      \"@d:L01/U1/3\": full\n      \"@d:L01/U1/2-4\": limited\n"));
         only(FINDING_POLICY_AMBIGUOUS);
         findings_done(&findings);
-        findings_init(&findings, arena);
+        findings = (struct findings) { .arena = arena };
         ck_assert_ptr_nonnull(parse(with_members("      \"@d:L01/U1/3\": full\n      \"@d:L01/U2/3\": limited\n"
                                                  "      \"@d:L02/U1\": full\n      \"@d:L02/U2\": limited\n")));
 }

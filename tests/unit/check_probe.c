@@ -234,10 +234,9 @@ START_TEST(keys_go_to_their_ports)
 {
         static const char file[] = "0x0000000000002002 0xabc\n\n0x0000000000001000 0xdef\n";
         struct probe_options options = with_sa;
-        struct findings findings;
+        struct findings findings = { .arena = arena };
         struct m_keys *keys;
 
-        findings_init(&findings, arena);
         ck_assert_int_eq(m_keys_parse("keys", file, strlen(file), &findings, &keys), 0);
         options.m_keys = keys;
         run(&options);

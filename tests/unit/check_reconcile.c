@@ -62,7 +62,7 @@ static int decide_text(struct scene *s, const char *text, uint32_t sm, uint16_t 
         if (sm != SUBNET_NONE)
                 s->f.subnet->ports[s->f.host[sm]].is_sm = sm_runs;
         s->f.subnet->sm_lid.v = sm_lid;
-        findings_init(&s->findings, s->a);
+        s->findings = (struct findings) { .arena = s->a };
         ck_assert_int_eq(policy_parse(s->a, "p.yaml", text, strlen(text), &s->findings, &s->policy), 0);
         return decide_again(s);
 }
@@ -346,7 +346,7 @@ static int decide_in_force(struct scene *s, const char *text)
         s->f.tables[s->f.host[1]][9] = (struct p_key) { 0x8055 }; /* twice */
         s->f.subnet->sm = s->f.host[0];
         s->f.subnet->sm_lid.v = 10;
-        findings_init(&s->findings, s->a);
+        s->findings = (struct findings) { .arena = s->a };
         ck_assert_int_eq(policy_parse(s->a, "p.yaml", text, strlen(text), &s->findings, &s->policy), 0);
         return reconcile(s->a, s->policy, fake_fabric_observe(&s->f, s->a), NULL, &options, &s->findings, &s->decision);
 }

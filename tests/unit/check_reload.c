@@ -450,7 +450,7 @@ START_TEST(warnings_of_the_files)
 
         serve(POLICY_1);
         event.candidate.generation = make_generation(ENFORCE, POLICY_2);
-        findings_init(&loaded, arena);
+        loaded = (struct findings) { .arena = arena };
         ck_assert_ptr_nonnull(findings_add(&loaded, FINDING_WARNING, FINDING_YAML_EMPTY, NULL, "an odd file"));
         ck_assert_int_eq(give(&event), 0);
         ck_assert_uint_eq(count_logged(LOG_EVENT_FINDING), 1);

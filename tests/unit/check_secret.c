@@ -28,7 +28,7 @@ static void setup(void)
         ck_assert_int_eq(unsetenv("CREDENTIALS_DIRECTORY"), 0);
         arena = arena_new();
         ck_assert_ptr_nonnull(arena);
-        findings_init(&findings, arena);
+        findings = (struct findings) { .arena = arena };
 }
 
 /* No finding of any test contains a part of the secret. */

@@ -240,10 +240,9 @@ END_TEST
 
 static struct etcd_config *find(const char *text)
 {
-        _cleanup_findings_ struct findings findings = {};
+        _cleanup_findings_ struct findings findings = { .arena = arena };
         struct etcd_config *ret = (struct etcd_config *) 1;
 
-        findings_init(&findings, arena);
         write_text("pkeyd.yaml", text);
         ck_assert_int_eq(etcd_place_find(arena, file("pkeyd.yaml"), "compute", &findings, &ret), 0);
         ck_assert_uint_eq(findings.n, 0);
@@ -252,7 +251,7 @@ static struct etcd_config *find(const char *text)
 
 START_TEST(place)
 {
-        _cleanup_findings_ struct findings findings = {};
+        _cleanup_findings_ struct findings findings = { .arena = arena };
         struct etcd_config *c;
 
         ck_assert_ptr_null(find("mode: audit\n"));
@@ -273,7 +272,6 @@ START_TEST(place)
         ck_assert_str_eq(c->user, "u");
         ck_assert_str_eq(c->password, "not to be shown");
         ck_assert_int_eq(chmod(file("password"), 0644), 0);
-        findings_init(&findings, arena);
         ck_assert_int_eq(etcd_place_find(arena, file("pkeyd.yaml"), NULL, &findings, &c), -EBADMSG);
         ck_assert_uint_eq(findings.n, 1);
         ck_assert_ptr_null(strstr(findings.items[0].text, "shown"));
@@ -282,10 +280,9 @@ END_TEST
 
 static bool is_same_place(const struct etcd_config *c, const char *text)
 {
-        _cleanup_findings_ struct findings findings = {};
+        _cleanup_findings_ struct findings findings = { .arena = arena };
         struct settings *s;
 
-        findings_init(&findings, arena);
         ck_assert_int_eq(settings_parse(arena, "pkeyd.yaml", text, strlen(text), &findings, &s), 0);
         return etcd_place_is(c, s);
 }

@@ -228,12 +228,11 @@ static void give_keys(void)
         static const uint64_t nodes[][2] = {
                 { 0x10, 0x10 }, { 0x100, 0x101 }, { 0x200, 0x201 }, { 0x300, 0x301 }, { 0x400, 0x401 },
         };
-        _cleanup_findings_ struct findings findings;
+        _cleanup_findings_ struct findings findings = { .arena = arena };
         const char *text = "";
 
         for (size_t i = 0; i < ELEMENTS(nodes); i++)
                 text = arena_printf(arena, "%s0x%x 0x%x\n", text, (unsigned) nodes[i][1], (unsigned) nodes[i][0] ^ 0x5555);
-        findings_init(&findings, arena);
         ck_assert_int_eq(m_keys_parse("m_key", text, strlen(text), &findings, &keys), 0);
 }
 

@@ -13,7 +13,7 @@ static struct findings findings;
 static void setup(void)
 {
         arena = arena_new();
-        findings_init(&findings, arena);
+        findings = (struct findings) { .arena = arena };
 }
 
 static void teardown(void)

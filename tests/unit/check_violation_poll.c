@@ -101,7 +101,7 @@ static void setup(void)
         struct findings findings;
 
         arena = arena_new();
-        findings_init(&findings, arena);
+        findings = (struct findings) { .arena = arena };
         ck_assert_int_eq(m_keys_parse("m_key", "0x4d4b", 6, &findings, &m_keys), 0);
         findings_done(&findings);
         config.m_keys = m_keys;

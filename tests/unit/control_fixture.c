@@ -138,9 +138,8 @@ void opensm_reads_file(void)
         const struct fixture_file *file = file_at(FILE_CONF);
         struct partitions_conf *conf;
         struct opensm_tables tables;
-        struct findings ignored;
+        struct findings ignored = { .arena = arena };
 
-        findings_init(&ignored, arena);
         ck_assert_int_eq(partitions_conf_parse(arena, OPENSM_NUMBERS_UNKNOWN, FILE_CONF, file->bytes, file->n, &ignored, &conf), 0);
         ck_assert_int_eq(opensm_tables_of_file(arena, conf, &tables), 0);
         findings_done(&ignored);
@@ -506,7 +505,7 @@ int give_signalled(int r)
 
 static void refuse_files(struct findings *ret)
 {
-        findings_init(ret, arena);
+        *ret = (struct findings) { .arena = arena };
         ck_assert_ptr_nonnull(findings_add(ret, FINDING_ERROR, FINDING_VALUE_INVALID,
                                            &(struct location) {"partitions.yaml", 3, 1}, "pkey: 'x' is no P_Key"));
 }
@@ -514,9 +513,8 @@ static void refuse_files(struct findings *ret)
 struct generation *make_generation(const char *settings, const char *policy)
 {
         struct generation *g = generation_new();
-        _cleanup_findings_ struct findings ignored = {};
+        _cleanup_findings_ struct findings ignored = { .arena = g->arena };
 
-        findings_init(&ignored, g->arena);
         ck_assert_int_eq(generation_read_settings(g, "pkeyd.yaml", arena_strdup(g->arena, settings), strlen(settings),
                                                   &ignored),
                          0);
@@ -534,7 +532,7 @@ int give_generation(struct generation *candidate, uint64_t request)
                         .candidate = {.generation = candidate, .findings = &loaded, .request = request},
         };
 
-        findings_init(&loaded, arena);
+        loaded = (struct findings) { .arena = arena };
         if (!candidate)
                 refuse_files(&loaded);
         return give(&event);
@@ -595,7 +593,7 @@ void start_generation(enum control_goal goal, struct generation *candidate, stru
         event.start.remembered->generation = in_force ? in_force->number : 0;
         restore_leases(event.start.remembered);
 
-        findings_init(&loaded, arena);
+        loaded = (struct findings) { .arena = arena };
         if (!candidate)
                 refuse_files(&loaded);
         if (!c)
@@ -829,7 +827,7 @@ void live_until(usec_t when)
 void setup(void)
 {
         arena = arena_new();
-        findings_init(&findings, arena);
+        findings = (struct findings) { .arena = arena };
         noted = (struct noted) {};
         n_waiting = n_sets = n_gets = 0;
         n_logged = 0;

@@ -14,7 +14,7 @@ static void setup(void)
 {
         arena = arena_new();
         ck_assert_ptr_nonnull(arena);
-        findings_init(&findings, arena);
+        findings = (struct findings) { .arena = arena };
 }
 
 static void teardown(void)
