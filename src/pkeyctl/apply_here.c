@@ -67,7 +67,7 @@ static void json_apply(struct doc *d, const void *result)
         doc_add(d, d->root, "{s:i, s:i, s:o, s:o, s:b, s:b, s:o}", "written", r->summary.written, "sets_sent", r->summary.sets_sent,
                 "failed", failed_writes(d, r), "held_back", JSON_ARRAY(i, n_bases, doc_base(bases[i])),
                 "interrupted", r->sweep->stopped, "verified", r->verified, "generation",
-                r->sweep->generation ? json_integer((json_int_t) r->sweep->generation) : json_null());
+                doc_number(r->sweep->generation));
 }
 
 /* --- text ------------------------------------------------------------------------------------------------------------ */

@@ -179,7 +179,7 @@ static json_t *membership_object(struct doc *d, const struct explain_result *r, 
                         "file", doc_text(rule->where.file), "line", rule->where.line, "column", rule->where.column,
                         "selector", doc_text(rule->text), "overrides", rule_object(m->rule ? lines.overridden : lines.decides));
 
-        doc_add(d, o, "{s:o, s:b}", "since_generation", since.generation > 0 ? json_integer((json_int_t) since.generation) : json_null(),
+        doc_add(d, o, "{s:o, s:b}", "since_generation", doc_number(since.generation),
                 "or_earlier", since.or_earlier);
         return o;
 }

@@ -15,7 +15,7 @@ static json_t *port_guids(struct doc *d, const uint32_t *ports, uint32_t n)
 static json_t *others_object(struct doc *d, const struct reach_others *o)
 {
         return json_pack("{s:b, s:o, s:s, s:i}", "gained", o->gained,
-                         "partitions", JSON_ARRAY(i, o->n_bases, doc_partition_with(d, o->bases[i], json_object())),
+                         "partitions", JSON_ARRAY(i, o->n_bases, doc_partition(d, o->bases[i], "{}")),
                          "who", output_folded(d->ctx, o->ports, o->n_ports), "ports", o->n_ports);
 }
 
@@ -36,22 +36,18 @@ json_t *json_reach(struct doc *d, const struct reach_changes *r)
 
 /* --- text ------------------------------------------------------------------------------------------------------------ */
 
-static const char *describe_line(struct context *ctx, const struct reach_line *l)
-{
-        return output_or_fail(ctx, reach_describe(ctx->arena, ctx->subnet, &(struct reach_names) { .now = ctx->policy }, l));
-}
-
 void text_reach(struct context *ctx, const struct reach_changes *r)
 {
         uint32_t shown = ctx->options->verbose ? r->n_lines : MIN(r->n_lines, (uint32_t) REACH_MAX_SHOWN);
         const char *summary = output_or_fail(ctx, reach_summarize(ctx->arena, r));
+        const struct reach_names names = { .now = ctx->policy };
 
         if (r->n_lost + r->n_gained == 0) {
                 printf("W%s.\n", summary + 1); /* "who can ..." begins a sentence here */
         } else {
                 puts("Who can talk to whom:");
                 for (uint32_t i = 0; i < shown; i++)
-                        printf("  %s\n", describe_line(ctx, &r->lines[i]));
+                        printf("  %s\n", output_or_fail(ctx, reach_describe(ctx->arena, ctx->subnet, &names, &r->lines[i])));
                 if (shown < r->n_lines)
                         printf("  and %u more lines, which -v shows\n", r->n_lines - shown);
                 printf("  %s\n", summary);

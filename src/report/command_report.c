@@ -18,12 +18,6 @@ static bool is_read(const struct context *ctx, uint32_t port)
         return subnet_port_is_managed(ctx->subnet, &ctx->subnet->ports[port]) && ctx->observed->tables[port].source == TABLE_READ;
 }
 
-/* A plan has the memberships and the held bases, too. Without a policy only the tables can be read. */
-static int read_fabric(struct context *ctx)
-{
-        return session_sweep(ctx, ctx->policy ? CONTROL_PLAN : CONTROL_READ, NULL);
-}
-
 static int judge_tables(struct context *ctx, struct report_data *r)
 {
         if (!ctx->desired)
@@ -222,8 +216,10 @@ static int check_output(struct context *ctx)
 int command_report(struct context *ctx)
 {
         static const struct printer printer = { text_report, json_report, TERSE };
+        /* a plan has the memberships and the held bases, too; without a policy only the tables can be read */
+        enum control_goal goal = ctx->policy ? CONTROL_PLAN : CONTROL_READ;
         struct report_data r = {};
-        int e = check_output(ctx) ?: read_fabric(ctx) ?: judge_tables(ctx, &r) ?: count_ports(ctx, &r) ?:
+        int e = check_output(ctx) ?: session_sweep(ctx, goal, NULL) ?: judge_tables(ctx, &r) ?: count_ports(ctx, &r) ?:
                 partitions_count(ctx, &r.partitions) ?: list_members(ctx, &r) ?: judge_reach(ctx, &r) ?: read_store(ctx, &r) ?:
                 ask_daemon(ctx, &r) ?: name_host(ctx, &r);
 

@@ -353,7 +353,7 @@ static json_t *json_partitions(struct doc *d, const struct report_data *r)
 /* What is stored of a generation. */
 static json_t *generation_object(const struct stored_generation *g)
 {
-        return json_pack("{s:I, s:o}", "generation", (json_int_t) g->number, "time", g->time == 0 ? json_null() : json_seconds(g->time));
+        return json_pack("{s:I, s:o}", "generation", (json_int_t) g->number, "time", json_seconds(g->time));
 }
 
 static json_t *json_history(const struct report_data *r)
@@ -366,12 +366,9 @@ static json_t *json_history(const struct report_data *r)
 /* Whether the policy is in force; null: not known. */
 static json_t *is_in_force(const struct context *ctx, const struct report_data *r)
 {
-        const struct generation *g = ctx->files;
-
         if (!r->stored || !r->stored->policy)
                 return json_null();
-        return json_boolean(g->n_policy_bytes == r->stored->n_policy &&
-                            memcmp(g->policy_bytes, r->stored->policy, r->stored->n_policy) == 0);
+        return json_boolean(generation_has_policy(ctx->files, r->stored->policy, r->stored->n_policy));
 }
 
 static json_t *json_policy(struct doc *d, const struct report_data *r)
@@ -425,7 +422,7 @@ void report_json(struct doc *d, const struct report_data *r)
         doc_add(d, d->root, "{s:o, s:s, s:o, s:o, s:i}", "time", doc_time(r->made), "version", PACKAGE_VERSION, "host", doc_text(r->host),
                 "device", doc_text(port->ca), "port", (int) port->port);
         doc_add(d, d->root, "{s:o, s:o}", "policy", json_policy(d, r), "generation",
-                r->stored && r->stored->generation > 0 ? json_integer((json_int_t) r->stored->generation) : json_null());
+                doc_number(r->stored ? r->stored->generation : 0));
         add_verdict(d, r);
         add_matrix(d, r);
         doc_add(d, d->root, "{s:o, s:o, s:o}", "partitions", json_partitions(d, r), "tables", json_tables(d, &r->read),

@@ -405,7 +405,7 @@ static json_t *field_value(struct doc *d, const struct bus_field *f, const void 
         case FIELD_TIME:
                 return doc_time(number);
         case FIELD_IF_SET:
-                return number ? json_integer((json_int_t) number) : json_null();
+                return doc_number(number);
         case FIELD_MEMBERS:
                 return json_members(d, member);
         case FIELD_GUIDS:

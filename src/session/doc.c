@@ -50,6 +50,11 @@ json_t *doc_text(const char *text)
         return value ?: escaped_text(text);
 }
 
+json_t *doc_number(uint64_t number)
+{
+        return number > 0 ? json_integer((json_int_t) number) : json_null();
+}
+
 json_t *doc_time(usec_t when)
 {
         time_t seconds = (time_t) (when / USEC_PER_SEC);

@@ -33,6 +33,7 @@ void doc_append(struct doc *d, json_t *array, json_t *value);
 /* New values. Bytes that are no UTF-8 are escaped as \xNN; NULL text is null. */
 json_t *doc_text(const char *text);
 json_t *doc_guid(struct guid guid);
+json_t *doc_number(uint64_t number); /* null for 0 */
 /* UTC, of CLOCK_REALTIME; null for 0. */
 json_t *doc_time(usec_t when);
 json_t *doc_p_key(struct doc *d, struct p_key key);

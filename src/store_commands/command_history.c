@@ -70,11 +70,6 @@ static usec_t time_of(uint64_t seconds)
 
 /* --- JSON ------------------------------------------------------------------------------------------------------------ */
 
-static json_t *number_or_null(uint64_t number)
-{
-        return number > 0 ? json_integer((json_int_t) number) : json_null();
-}
-
 static json_t *text_or_null(const char *text)
 {
         return *text ? doc_text(text) : json_null();
@@ -99,8 +94,8 @@ static json_t *past_object(struct doc *d, const struct past *p)
                               "n_held", has_facts(p) ? json_integer(f->n_held) : json_null());
 
         doc_add(d, o, "{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "outcome", text_or_null(f->outcome), "ended", doc_time(time_of(f->ended)),
-                "undoes", number_or_null(f->undoes), "restores", number_or_null(f->restores), "undone_by", number_or_null(p->undone_by),
-                "confirm_for", number_or_null(f->confirm_for),
+                "undoes", doc_number(f->undoes), "restores", doc_number(f->restores), "undone_by", doc_number(p->undone_by),
+                "confirm_for", doc_number(f->confirm_for),
                 "confirm_until", f->confirm_for > 0 ? doc_time(time_of(f->confirm_until)) : json_null());
         doc_add(d, o, "{s:b, s:o, s:o, s:o, s:o}", "waits", is_waiting(p), "confirmed", doc_time(time_of(f->confirmed)),
                 "confirmed_by", origin_object(&f->confirmed_by),
@@ -121,11 +116,6 @@ static json_t *json_comparison(enum comparison c)
         return c == COMPARE_UNKNOWN ? json_null() : json_boolean(c == COMPARE_DIFFERENT);
 }
 
-static json_t *base_object(struct doc *d, uint16_t base)
-{
-        return doc_partition_with(d, base, json_object());
-}
-
 static void json_show_one(struct doc *d, const void *result)
 {
         const struct history_result *r = result;
@@ -133,8 +123,8 @@ static void json_show_one(struct doc *d, const void *result)
         size_t n = MIN(f->n_held, (uint32_t) GENERATION_MAX_HELD);
         json_t *o = past_object(d, r->one);
 
-        doc_add(d, o, "{s:o, s:o, s:o, s:o}", "held", has_facts(r->one) ? JSON_ARRAY(i, n, base_object(d, f->held[i])) : json_null(),
-                "previous", number_or_null(r->before), "policy_changed", json_comparison(r->policy),
+        doc_add(d, o, "{s:o, s:o, s:o, s:o}", "held", has_facts(r->one) ? JSON_ARRAY(i, n, doc_partition(d, f->held[i], "{}")) : json_null(),
+                "previous", doc_number(r->before), "policy_changed", json_comparison(r->policy),
                 "settings_changed", json_comparison(r->settings));
         doc_add(d, d->root, "{s:o}", "generation", o);
 }
@@ -148,7 +138,7 @@ static void json_diff(struct doc *d, const void *result)
 {
         const struct diff_result *r = result;
 
-        doc_add(d, d->root, "{s:o, s:o, s:[o, o]}", "from", number_or_null(r->from.number), "to", number_or_null(r->to.number),
+        doc_add(d, d->root, "{s:o, s:o, s:[o, o]}", "from", doc_number(r->from.number), "to", doc_number(r->to.number),
                 "files", diff_object(POLICY_NAME, r->policy), diff_object(SETTINGS_NAME, r->settings));
 }
 
