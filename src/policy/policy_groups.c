@@ -74,10 +74,9 @@ static int add_item(struct policy_reader *r, const struct yaml_tree_node *node, 
 static int read_members(struct policy_reader *r, struct policy_group *group, const struct yaml_tree_node *value)
 {
         const char *path = policy_path(r, "groups.", group->name, "");
-        bool list = value->kind == YAML_TREE_LIST;
         uint32_t allocated = 0;
 
-        for (const struct yaml_tree_node *c = list ? value->children : value; c; c = list ? c->next : NULL) {
+        YAML_TREE_FOR_EACH(c, value) {
                 int e = add_item(r, c, path, group, &allocated);
 
                 if (e == -ENOMEM)

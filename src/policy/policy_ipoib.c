@@ -104,13 +104,12 @@ static void read_scope(struct policy_reader *r, const struct yaml_tree_node *nod
 static void read_scopes(struct policy_reader *r, const struct yaml_tree_node *map, const char *path, struct multicast_parameters *p)
 {
         const struct yaml_tree_node *node = yaml_tree_get(map, "scope");
-        bool list = node && node->kind == YAML_TREE_LIST;
         uint16_t scopes = 0;
 
         path = report_text(&r->report, "%s.scope", path);
-        for (const struct yaml_tree_node *c = list ? node->children : node; c; c = list ? c->next : NULL)
+        YAML_TREE_FOR_EACH(c, node)
                 read_scope(r, c, path, &scopes);
-        if (list && !node->children)
+        if (node && node->kind == YAML_TREE_LIST && !node->children)
                 yaml_tree_error(&r->tree, node, FINDING_POLICY_IPOIB,
                                 "%s: the list is empty (accepted: a scope, or a list of scopes)", path);
         if (scopes)

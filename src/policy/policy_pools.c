@@ -185,7 +185,7 @@ static int read_allow(const struct pool_reader *p)
                 refuse(p, node, "%s: %u names are too many (accepted: %u)", path, node->n_children, MAX_ALLOWED);
                 return 0;
         }
-        for (const struct yaml_tree_node *c = list ? node->children : node; c; c = list ? c->next : NULL)
+        YAML_TREE_FOR_EACH(c, node)
                 add_allowed(p, c, path, names);
         return 0;
 }

@@ -71,13 +71,12 @@ int policy_read_ranges(struct policy_reader *r, const struct yaml_tree_node *nod
                        struct base_range **ret, uint32_t *ret_n)
 {
         bool is_list = node->kind == YAML_TREE_LIST;
-        const struct yaml_tree_node *items = is_list ? node->children : node;
         uint32_t n = 0;
 
         *ret_n = 0;
         if (node->broken)
                 return 0;
-        if (!items || node->kind == YAML_TREE_MAP || yaml_tree_is_null(node)) {
+        if ((is_list && !node->children) || node->kind == YAML_TREE_MAP || yaml_tree_is_null(node)) {
                 yaml_tree_error(&r->tree, node, list->code, "%s: is %s (accepted: a list of P_Keys and ranges, as in %s)", list->path,
                                 node->kind == YAML_TREE_MAP ? "a map" : "empty", list->example);
                 return 0;
@@ -85,7 +84,7 @@ int policy_read_ranges(struct policy_reader *r, const struct yaml_tree_node *nod
         *ret = arena_new_array(r->arena, struct base_range, is_list ? node->n_children : 1);
         if (!*ret)
                 return -ENOMEM;
-        for (const struct yaml_tree_node *c = items; c; c = is_list ? c->next : NULL) {
+        YAML_TREE_FOR_EACH(c, node) {
                 int e = read_range(r, list, c, &(*ret)[n]);
 
                 if (e == -ENOMEM)

@@ -149,7 +149,6 @@ static const struct yaml_tree_node *get_map(struct reader *r, const char *key, c
 static int read_listen(struct reader *r)
 {
         const struct yaml_tree_node *node = yaml_tree_get(r->tree.root, "listen");
-        const struct yaml_tree_node *first = node && node->kind == YAML_TREE_LIST ? node->children : node;
         struct rest_conf *c = r->conf;
 
         if (!node)
@@ -157,7 +156,7 @@ static int read_listen(struct reader *r)
         c->listen = arena_new_array(r->tree.arena, const char *, REST_CONF_MAX_LISTEN);
         if (!c->listen)
                 return -ENOMEM;
-        for (const struct yaml_tree_node *n = first; n; n = first == node ? NULL : n->next) {
+        YAML_TREE_FOR_EACH(n, node) {
                 const char *text = read_text(r, n, "listen", &an_address);
 
                 if (text && c->n_listen < REST_CONF_MAX_LISTEN)

@@ -234,9 +234,7 @@ static bool read_url(struct reader *r, const struct settings_key *key, const str
 
 static void read_urls(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node)
 {
-        bool is_list = node->kind == YAML_TREE_LIST;
-        const struct yaml_tree_node *item = is_list ? node->children : node;
-        uint32_t n = is_list ? node->n_children : 1;
+        uint32_t n = node->kind == YAML_TREE_LIST ? node->n_children : 1, i = 0;
         const char **urls = arena_new_array(r->tree.arena, const char *, n);
 
         if (n == 0 || n > MAX_ENDPOINTS) {
@@ -244,8 +242,8 @@ static void read_urls(struct reader *r, const struct settings_key *key, const st
                                 MAX_ENDPOINTS);
                 return;
         }
-        for (uint32_t i = 0; urls && i < n; i++, item = item->next)
-                if (!read_url(r, key, item, &urls[i]))
+        YAML_TREE_FOR_EACH(item, node)
+                if (urls && !read_url(r, key, item, &urls[i++]))
                         return;
         r->settings->etcd_endpoints = urls;
         r->settings->n_etcd_endpoints = urls ? n : 0;

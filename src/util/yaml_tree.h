@@ -60,6 +60,11 @@ int yaml_tree_parse(struct yaml_tree *t, struct arena *a, const char *file, cons
  * Returns 0, -EBADMSG if anything was an error, -ENOMEM. */
 int yaml_tree_finish(struct yaml_tree *t, int e);
 
+/* For each item of a list; for a node of another kind: for that node. Without a node (NULL): never. */
+#define YAML_TREE_FOR_EACH(item, node)                                                                                 \
+        for (const struct yaml_tree_node *item = (node) && (node)->kind == YAML_TREE_LIST ? (node)->children : (node); item; \
+             item = item == (node) ? NULL : item->next)
+
 /* The value of a key, or NULL. map may be NULL. */
 struct yaml_tree_node *yaml_tree_get(const struct yaml_tree_node *map, const char *key);
 /* True for an empty value, ~ and null, without quotes. */
