@@ -49,10 +49,9 @@ struct etcd_config {
 
 /* The length of a lease, in seconds. The margin covers clocks that run at different speeds, and MADs that the kernel sends after
  * the gate has passed them. */
-#define ETCD_LEASE_MIN      5
-#define ETCD_LEASE_MAX      120
-#define ETCD_LEASE_STANDARD 15
-#define ETCD_MARGIN         (2 * USEC_PER_SEC)
+#define ETCD_LEASE_MIN 5
+#define ETCD_LEASE_MAX 120
+#define ETCD_MARGIN    (2 * USEC_PER_SEC)
 
 /* Of one transaction. By default etcd accepts 128 operations (--max-txn-ops) and 1.5 MiB (--max-request-bytes). */
 #define ETCD_MAX_OPS   100
