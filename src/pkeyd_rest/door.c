@@ -309,7 +309,7 @@ static void tear_down(struct door *d)
         (void) sd_event_unref(d->event);
 }
 
-int door_run(const struct door_options *o)
+int door_run(const struct options *o)
 {
         struct door d = { .file = o->config_file, .fabric = &o->fabric };
         int r;

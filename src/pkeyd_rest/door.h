@@ -14,7 +14,7 @@
  * it answers the requests that it has, and ends.
  */
 
-struct door_options;
+struct options;
 
 /* Runs until a signal ends it. Logs its errors. Returns 0 or negative errno. */
-int door_run(const struct door_options *o);
+int door_run(const struct options *o);

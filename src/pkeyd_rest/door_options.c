@@ -7,15 +7,12 @@
 #include "shell/command_line.h"
 #include "shell/findings_print.h"
 
-#define OPTION(name, letter, kind, member, argument, help)                                                             \
-        { name, letter, COMMAND_LINE_##kind, offsetof(struct door_options, member), NULL, argument, help }
-
 static const struct command_line_option known_options[] = {
-        OPTION("fabric", 0, TEXT, fabric_name, "FABRIC", "this one of several fabrics of this host"),
-        OPTION("config", 0, TEXT, config_file, "FILE", "clients, TLS and limits (" CONFIG_DIR "/rest.yaml)"),
-        OPTION("check", 0, FLAG, check, NULL, "check the file and those it names, print all errors, and exit"),
-        OPTION("help", 'h', FLAG, help, NULL, "this text"),
-        OPTION("version", 0, FLAG, version, NULL, "the version"),
+        COMMAND_LINE_OPTION("fabric", 0, TEXT, fabric_name, "FABRIC", "this one of several fabrics of this host"),
+        COMMAND_LINE_OPTION("config", 0, TEXT, config_file, "FILE", "clients, TLS and limits (" CONFIG_DIR "/rest.yaml)"),
+        COMMAND_LINE_OPTION("check", 0, FLAG, check, NULL, "check the file and those it names, print all errors, and exit"),
+        COMMAND_LINE_OPTION("help", 'h', FLAG, help, NULL, "this text"),
+        COMMAND_LINE_OPTION("version", 0, FLAG, version, NULL, "the version"),
 };
 
 static void print_help(void)
@@ -27,11 +24,11 @@ static void print_help(void)
         puts("\nSIGHUP reads the file again. See pkeyd-rest(8), rest.yaml(5).");
 }
 
-int door_options_parse(struct arena *a, int argc, char *argv[], struct door_options *ret)
+int door_options_parse(struct arena *a, int argc, char *argv[], struct options *ret)
 {
         static const struct command_line line = { "pkeyd-rest", known_options, ELEMENTS(known_options) };
         _cleanup_findings_ struct findings findings = { .arena = a };
-        struct door_options o = {};
+        struct options o = {};
         int r = command_line_read(&line, argc, argv, &findings, &o, NULL);
 
         if (r >= 0 && r < argc)

@@ -7,7 +7,7 @@
 #include "util/arena.h"
 
 /* The command line of pkeyd-rest. Texts are borrowed from argv, or live in the arena. */
-struct door_options {
+struct options {
         const char *fabric_name;
         struct fabric fabric;
         const char *config_file;
@@ -15,4 +15,4 @@ struct door_options {
 };
 
 /* Returns 1: run; 0: done (--help, --version); -EBADMSG: wrong usage, reported on stderr; -ENOMEM. */
-int door_options_parse(struct arena *a, int argc, char *argv[], struct door_options *ret);
+int door_options_parse(struct arena *a, int argc, char *argv[], struct options *ret);

@@ -24,7 +24,7 @@ static int block_signals(void)
 }
 
 /* --check */
-static int check_files(const struct door_options *o)
+static int check_files(const struct options *o)
 {
         _cleanup_arena_ struct arena *a = arena_new();
         _cleanup_(door_conf_free_p) struct door_conf *c = NULL;
@@ -41,7 +41,7 @@ static int check_files(const struct door_options *o)
         return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-static int run(const struct door_options *o)
+static int run(const struct options *o)
 {
         int r = block_signals();
 
@@ -55,7 +55,7 @@ static int run(const struct door_options *o)
 int main(int argc, char *argv[])
 {
         _cleanup_arena_ struct arena *a = arena_new();
-        struct door_options options;
+        struct options options;
         int r = a ? file_take_standard() : -ENOMEM;
 
         if (r == 0)
