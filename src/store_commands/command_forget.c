@@ -47,10 +47,7 @@ static const char *label_of(struct context *ctx, const struct vouch *v)
         const struct held_context context = output_held_context(ctx);
         struct held_port port;
 
-        if (held_port_find(&context, v->name, &port) == 0)
-                return port.label;
-        output_fail(ctx, -ENOMEM);
-        return "?";
+        return output_or_fail(ctx, held_port_find(&context, v->name, &port) < 0 ? NULL : port.label);
 }
 
 static const char *may_hold(struct context *ctx, const struct vouch *v)
