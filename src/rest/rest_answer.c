@@ -78,16 +78,12 @@ static DEFINE_WORDS(logical_state, enum port_state, "Unknown", [PORT_STATE_DOWN]
 
 static json_t *port_value(struct arena *a, const struct rest_port *p)
 {
-        _cleanup_json_ json_t *j = json_object();
-        bool ok = put(j, "guid", guid_text(p->guid)) &&
-                  put(j, "name", json_sprintf("%016" PRIx64 "_%u", p->guid.v, p->number)) &&
-                  put(j, "systemID", guid_text(p->node)) && put(j, "lid", json_integer(p->lid.v)) &&
-                  put(j, "number", json_integer(p->number)) && put(j, "dname", json_sprintf("%u", p->number)) &&
-                  put(j, "system_name", name_text(a, p->node_name)) &&
-                  put(j, "physical_state", json_string(p->state >= PORT_STATE_INIT ? "Link Up" : "Down")) &&
-                  put(j, "logical_state", json_string(logical_state(p->state)));
-
-        return ok ? STEAL(j) : NULL;
+        return json_pack("{s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:s, s:s}", "guid", guid_text(p->guid),
+                         "name", json_sprintf("%016" PRIx64 "_%u", p->guid.v, p->number), "systemID", guid_text(p->node),
+                         "lid", p->lid.v, "number", p->number, "dname", json_sprintf("%u", p->number),
+                         "system_name", name_text(a, p->node_name),
+                         "physical_state", p->state >= PORT_STATE_INIT ? "Link Up" : "Down",
+                         "logical_state", logical_state(p->state));
 }
 
 /* NULL: it is not in the fabric. */
@@ -112,16 +108,6 @@ static json_t *member_value(const struct rest_exchange *x, const struct rest_mem
         return !j || (port && !put(j, "port_info", port_value(x->arena, port))) ? NULL : STEAL(j);
 }
 
-static json_t *members_value(const struct rest_exchange *x, const struct rest_partition *p)
-{
-        _cleanup_json_ json_t *list = json_array();
-
-        for (uint32_t i = 0; list && i < p->n_members; i++)
-                if (json_array_append_new(list, member_value(x, &p->members[i])) < 0)
-                        return NULL;
-        return STEAL(list);
-}
-
 static json_t *partition_value(const struct rest_exchange *x, const struct rest_partition *p)
 {
         _cleanup_json_ json_t *j = json_object();
@@ -129,7 +115,7 @@ static json_t *partition_value(const struct rest_exchange *x, const struct rest_
                   put(j, "ip_over_ib", json_boolean(p->ip_over_ib));
 
         if (ok && value_is(query_value(x, "guids_data"), "true"))
-                ok = put(j, "guids", members_value(x, p));
+                ok = put(j, "guids", JSON_ARRAY(i, p->n_members, member_value(x, &p->members[i])));
         if (ok && value_is(query_value(x, "qos_conf"), "true"))
                 ok = put(j, "qos_conf", qos_value(p->qos));
         return ok ? STEAL(j) : NULL;
@@ -164,15 +150,11 @@ int rest_get_ports(struct rest_exchange *x)
 {
         const char *type = query_value(x, "sys_type");
         bool only_hosts = value_is(type, "Computer");
-        _cleanup_json_ json_t *list = json_array();
+        const struct rest_port *ports = x->view->ports;
+        json_t *list = JSON_ARRAY_IF(i, x->view->n_ports, !type || ports[i].is_computer == only_hosts,
+                                     port_value(x->arena, &ports[i]));
 
-        for (uint32_t i = 0; list && i < x->view->n_ports; i++) {
-                const struct rest_port *p = &x->view->ports[i];
-
-                if ((!type || p->is_computer == only_hosts) && json_array_append_new(list, port_value(x->arena, p)) < 0)
-                        return -ENOMEM;
-        }
-        return rest_ok(x->arena, STEAL(list), &x->reply->response);
+        return rest_ok(x->arena, list, &x->reply->response);
 }
 
 /* Always in the list, because clients take {} for "not found". It is in no pool, so clients cannot change it. */

@@ -13,7 +13,6 @@ static int respond(struct arena *a, unsigned status, json_t *body, struct rest_r
 {
         _cleanup_json_ json_t *j = body;
         _cleanup_free_ char *text = j ? json_dumps(j, JSON_COMPACT) : NULL;
-
         const char *copy = text ? arena_strdup(a, text) : NULL;
 
         if (!copy)
