@@ -25,30 +25,23 @@
  * lower exchange its entry, and a port that gets both receives the limited one in the last phase. The same applies to all entries
  * of a port whose table has no room for both.
  *
- * An entry that the leaf port drops counts as absent: otherwise the first file would open the leaf port to it before others have
- * lost what they must lose. A leaf port that filters in one direction only, which OpenSM never sets up, counts as filtering both:
- * the first file ends what still passes in the other direction. A full member behind a limited entry of the leaf port counts as
- * limited: that it becomes limited is no loss. If it is not known whether the leaf port filters, it counts as filtering, and pkeyd
- * does not give the first file to OpenSM (is_undecided). A later file gives the host what the file in place does.
- *
  * Whatever a file contains, OpenSM makes every port at least a limited member of the default partition. So every port counts as one
  * from the start. Which index an entry gets is OpenSM's decision, too.
- *
- * Each file includes the ports that are down, from what the file in place gave them to what the policy gives them, because they may
- * come up at any time. A port that is present and cannot be read stays in each file as it was: with what it was given last and may
- * not have yet, or what it held when it was read last. If it was never read, or is behind a leaf port that may filter and was never
- * read, for example because its switch did not answer discovery, it stays with what the file in place gives it.
  *
  * A base is held if the rule does not admit what a file would change of it (admission.h), or if it is not known whether a file was
  * carried out. It stays unchanged in all later files.
  *
+ *     given.h          what a file gives each port
+ *     leaf_filter.h    what the leaf port of an endport lets through
+ *     transitions.h    what each endport has before the first file, and after the last one
+ *     phases.c         the files between, and which bases are held
+ *     phases_reached.c whether OpenSM carried a file out, or dropped it
+ *
  * This file is pure: tables and files in, files out. It does not know how files are given to OpenSM and how long that takes.
  */
 
-#include "knowledge/knowledge.h"
-#include "opensm/partitions_conf.h"
-#include "opensm/partitions_file.h"
-#include "plan/plan.h"
+#include "opensm/opensm_bases.h"
+#include "opensm/transitions.h"
 
 enum opensm_phase {
         OPENSM_ADOPT,
@@ -57,40 +50,6 @@ enum opensm_phase {
         OPENSM_LOWER,
         OPENSM_GRANT,
         OPENSM_N_PHASES,
-};
-
-struct opensm_bases {
-        uint8_t bits[(P_KEY_BASE_MASK + 1) / 8];
-};
-
-static inline bool opensm_bases_have(const struct opensm_bases *set, uint16_t base)
-{
-        return set->bits[base / 8] >> base % 8 & 1;
-}
-
-static inline void opensm_bases_add(struct opensm_bases *set, uint16_t base)
-{
-        set->bits[base / 8] |= (uint8_t) (1 << base % 8);
-}
-
-/* The ports of the file in place and what it gives them, by ascending GUID. Labels are NULL. */
-struct opensm_tables {
-        struct partitions_file_port *ports;
-        uint32_t n_ports;
-        bool is_done; /* OpenSM carried it out: another writer added whatever else a table has, and OpenSM does not know of it */
-};
-
-/* One endport and its transition. */
-struct opensm_transition {
-        uint32_t port;              /* index into subnet->ports; SUBNET_NONE: it is not in the snapshot */
-        uint32_t record;            /* of the knowledge; KNOWLEDGE_NONE: it has none */
-        struct guid guid;
-        const char *label;
-        uint16_t capacity;          /* 0: not known */
-        const struct p_key *before, *after; /* sets, in any order */
-        uint32_t n_before, n_after;
-        bool is_undecided;          /* it is not known whether its leaf port filters and drops an entry that `before` omits */
-        bool has_surplus;           /* its table was read, and has entries that neither the file in place nor the policy gives it */
 };
 
 struct opensm_phases {
@@ -106,31 +65,6 @@ struct opensm_phases {
 
 /* "adopt", ..., "grant"; a static string. */
 const char *opensm_phase_to_string(enum opensm_phase p);
-
-/* What a partition file gives to the ports that it names. Members by ALL and the like are ignored, so this is meant for files that
- * pkeyd wrote. Returns 0 or -ENOMEM; *ret in the arena. */
-int opensm_tables_of_file(struct arena *a, const struct partitions_conf *conf, struct opensm_tables *ret);
-
-/* The transitions of all endports of the snapshot, from their tables to those at the end of the plan. A port that was not read, or
- * whose leaf port was not, stays as it is. in_place NULL: there is no file in place. Returns 0 or -ENOMEM; *ret in the arena,
- * borrowing plan, observed, in_place, and the tables of the knowledge. */
-int opensm_transitions_of_plan(struct arena *a, const struct plan *plan, const struct observed *observed, const struct knowledge *k,
-                               const struct opensm_tables *in_place, struct opensm_transition **ret, uint32_t *ret_n);
-
-/* Endports that are not in the snapshot. */
-struct opensm_absent {
-        const struct subnet *larger;   /* by known_extend_named(): includes them */
-        const struct desired *desired; /* on `larger`; NULL: not known, and all of these ports stay as they are */
-        bool keeps_unmanaged;
-        const struct partitions_file_port *given; /* by opensm_unmanaged_of_absent(): their entries in a file that was just handed
-                                                   * over to pkeyd; NULL: none was */
-};
-
-/* The transitions of these endports. Silent ones stay as they are. Entries that pkeyd does not manage (policy_manages()) stay as in
- * the file in place, or in the one that was handed over. Returns 0 or -ENOMEM; *ret as above. */
-int opensm_transitions_of_absent(struct arena *a, const struct opensm_absent *absent, const struct subnet *subnet,
-                                 const struct knowledge *k, const struct opensm_tables *in_place, struct opensm_transition **ret,
-                                 uint32_t *ret_n);
 
 /* The files. in_place as above. A transition that does not fit into its table even by exchanging entries becomes an error
  * (PLAN_CAPACITY_TRANSITION). Returns 0, -EBADMSG, -ENOMEM; *ret in the arena, borrowing the transitions. */

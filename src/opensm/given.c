@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "opensm/given.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct grant {
+        struct guid guid;
+        struct p_key key;
+};
+
+DEFINE_COMPARE(compare_grants, struct grant, ORDER(a->guid.v, b->guid.v))
+
+static size_t add_grants(struct grant *grants, size_t n, const struct partitions_conf_partition *p)
+{
+        struct p_key keys[2];
+        uint32_t n_keys;
+
+        for (const struct partitions_conf_member *m = p->members; m; m = m->next) {
+                if (m->who != PARTITIONS_CONF_GUID)
+                        continue;
+                n_keys = p_keys_of_membership(p->base, m->membership, keys);
+                for (uint32_t i = 0; i < n_keys; i++)
+                        grants[n++] = (struct grant) { m->guid, keys[i] };
+        }
+        return n;
+}
+
+static int group_grants(struct arena *a, const struct grant *grants, size_t n, struct opensm_tables *ret)
+{
+        struct p_key *keys = arena_new_array(a, struct p_key, n);
+        struct partitions_file_port *ports = arena_new_array(a, struct partitions_file_port, n);
+        uint32_t n_ports = 0;
+
+        if (!keys || !ports)
+                return -ENOMEM;
+        for (size_t i = 0; i < n;) {
+                size_t first = i;
+
+                for (; i < n && grants[i].guid.v == grants[first].guid.v; i++)
+                        keys[i] = grants[i].key;
+                ports[n_ports++] = (struct partitions_file_port) {
+                        .guid = grants[first].guid, .keys = keys + first,
+                        .n_keys = p_keys_sort(keys + first, (uint32_t) (i - first)),
+                };
+        }
+        *ret = (struct opensm_tables) { .ports = ports, .n_ports = n_ports };
+        return 0;
+}
+
+int opensm_tables_of_file(struct arena *a, const struct partitions_conf *conf, struct opensm_tables *ret)
+{
+        _cleanup_free_ struct grant *grants = NULL;
+        size_t n = 0;
+
+        for (uint32_t i = 0; i < conf->n_partitions; i++)
+                n += 2 * (size_t) conf->partitions[i].n_members;
+        grants = calloc(MAX(n, (size_t) 1), sizeof(*grants));
+        if (!grants)
+                return -ENOMEM;
+        n = 0;
+        for (uint32_t i = 0; i < conf->n_partitions; i++)
+                n = add_grants(grants, n, &conf->partitions[i]);
+        qsort(grants, n, sizeof(*grants), compare_grants);
+        return group_grants(a, grants, n, ret);
+}
+
+const struct partitions_file_port opensm_nothing_given;
+
+const struct partitions_file_port *opensm_find_given(const struct opensm_tables *t, struct guid guid)
+{
+        uint32_t i = t ? LOWER_BOUND(port, t->ports, t->n_ports, port->guid.v < guid.v) : 0;
+
+        return t && i < t->n_ports && t->ports[i].guid.v == guid.v ? &t->ports[i] : &opensm_nothing_given;
+}
