@@ -7,8 +7,8 @@
 #include "opensm/leaf_filter.h"
 
 /* The transition begins with those of these entries that pass the filter. */
-static int set_before_to_usable(struct arena *a, const struct p_key *entries, uint16_t capacity, const struct opensm_filter *f,
-                                struct opensm_transition *transition)
+static int begin_with_passing(struct arena *a, const struct p_key *entries, uint16_t capacity, const struct opensm_filter *f,
+                              struct opensm_transition *transition)
 {
         struct p_key *keys = arena_new_array(a, struct p_key, capacity);
 
@@ -29,17 +29,17 @@ static int set_before_to_usable(struct arena *a, const struct p_key *entries, ui
         return 0;
 }
 
-static int set_before_by_table(struct arena *a, const struct observed *observed, uint32_t port, const struct knowledge *k,
-                               const struct opensm_tables *in_place, struct opensm_transition *transition)
+static int begin_with_table(struct arena *a, const struct observed *observed, uint32_t port, const struct knowledge *k,
+                            const struct opensm_tables *in_place, struct opensm_transition *transition)
 {
         const struct observed_table *t = &observed->tables[port];
         struct opensm_filter f = opensm_filter_of_port(observed, port, k, opensm_find_given(in_place, transition->guid));
 
-        return set_before_to_usable(a, t->entries, t->capacity, &f, transition);
+        return begin_with_passing(a, t->entries, t->capacity, &f, transition);
 }
 
 /* The transition begins with what a file gives the port. */
-static void set_before_to_given(const struct partitions_file_port *given, struct opensm_transition *transition)
+static void begin_with_given(const struct partitions_file_port *given, struct opensm_transition *transition)
 {
         transition->before = given->keys;
         transition->n_before = given->n_keys;
@@ -62,32 +62,32 @@ static enum last_known last_known(const struct knowledge *k, uint32_t record, co
 }
 
 /* The transition begins with what may have been written to the port since it was read. */
-static void set_before_to_last_given(enum last_known known, const struct opensm_tables *in_place,
-                                     struct opensm_transition *transition)
+static void begin_with_last_given(enum last_known known, const struct opensm_tables *in_place,
+                                  struct opensm_transition *transition)
 {
         bool is_empty = known == HOLDS_NOTHING;
 
-        set_before_to_given(is_empty ? &opensm_nothing_given : opensm_find_given(in_place, transition->guid), transition);
+        begin_with_given(is_empty ? &opensm_nothing_given : opensm_find_given(in_place, transition->guid), transition);
 }
 
-static int set_before(struct arena *a, const struct observed *observed, uint32_t port, const struct knowledge *k,
-                      const struct opensm_tables *in_place, struct opensm_transition *transition)
+static int begin_present(struct arena *a, const struct observed *observed, uint32_t port, const struct knowledge *k,
+                         const struct opensm_tables *in_place, struct opensm_transition *transition)
 {
         const struct observed_table *t = &observed->tables[port];
         enum last_known known = last_known(k, transition->record, in_place);
 
         if (!opensm_filter_is_unread(observed, port, k) &&
             (opensm_table_was_read(t) || (known == LAST_READ && t->source == TABLE_ASSUMED)))
-                return set_before_by_table(a, observed, port, k, in_place, transition);
-        set_before_to_last_given(known, in_place, transition);
+                return begin_with_table(a, observed, port, k, in_place, transition);
+        begin_with_last_given(known, in_place, transition);
         return 0;
 }
 
 /* Drops what neither the file in place nor the policy gives the port. OpenSM may have removed it since the table was read, and a
  * file with it would restore it. Not if the table was read after OpenSM carried out the file, or the file does not name the port:
  * then they may be another writer's, and the first file must have them, because OpenSM removes only what an earlier file gave. */
-static int drop_unknown(struct arena *a, const struct opensm_tables *in_place, const struct desired_port *wanted, bool is_read,
-                        struct opensm_transition *transition)
+static int leave_out_unknown(struct arena *a, const struct opensm_tables *in_place, const struct desired_port *wanted, bool is_read,
+                             struct opensm_transition *transition)
 {
         const struct partitions_file_port *given = opensm_find_given(in_place, transition->guid);
         uint32_t n = 0, n_kept;
@@ -114,7 +114,7 @@ static int drop_unknown(struct arena *a, const struct opensm_tables *in_place, c
 }
 
 /* What stays as it is has no surplus: no file removes it. */
-static void keep_before(struct opensm_transition *transition)
+static void end_as_begun(struct opensm_transition *transition)
 {
         transition->has_surplus = false;
         transition->after = transition->before;
@@ -130,8 +130,8 @@ static bool keeps_given(const struct p_key *final, uint16_t capacity, const stru
 
 /* The transition ends with the plan's tables. An entry that pkeyd does not manage and that the leaf port drops is left out, because
  * OpenSM would open the leaf port to it. */
-static int set_after(struct arena *a, const struct plan *plan, const struct observed *observed, uint32_t port,
-                     struct opensm_transition *transition)
+static int end_present(struct arena *a, const struct plan *plan, const struct observed *observed, uint32_t port,
+                       struct opensm_transition *transition)
 {
         const struct desired_port *wanted = &plan->desired->ports[port];
         const struct p_key *final = plan->final_tables[port];
@@ -139,7 +139,7 @@ static int set_after(struct arena *a, const struct plan *plan, const struct obse
         struct p_key *keys;
 
         if (!opensm_pair_was_read(observed, port)) {
-                keep_before(transition);
+                end_as_begun(transition);
                 return 0;
         }
         transition->after = wanted->wanted;
@@ -182,10 +182,10 @@ int opensm_transitions_of_plan(struct arena *a, const struct plan *plan, const s
                         .label = subnet_port_label(a, s, i),
                         .capacity = subnet_port_capacity(s, &s->ports[i]),
                 };
-                if (!transition->label || set_before(a, observed, i, k, in_place, transition) < 0 ||
-                    drop_unknown(a, in_place, &plan->desired->ports[i], opensm_table_was_read(&observed->tables[i]),
-                                 transition) < 0 ||
-                    set_after(a, plan, observed, i, transition) < 0)
+                if (!transition->label || begin_present(a, observed, i, k, in_place, transition) < 0 ||
+                    leave_out_unknown(a, in_place, &plan->desired->ports[i], opensm_table_was_read(&observed->tables[i]),
+                                      transition) < 0 ||
+                    end_present(a, plan, observed, i, transition) < 0)
                         return -ENOMEM;
                 n++;
         }
@@ -204,36 +204,36 @@ static bool is_silent(const struct knowledge *k, uint32_t record)
 }
 
 /* The transition begins with the entries of the port that its last leaf port lets pass. */
-static int set_before_by_knowledge(struct arena *a, const struct knowledge *k, const struct opensm_tables *in_place,
-                                   struct opensm_transition *transition)
+static int begin_with_record(struct arena *a, const struct knowledge *k, const struct opensm_tables *in_place,
+                             struct opensm_transition *transition)
 {
         const struct knowledge_record *r = knowledge_get(k, transition->record);
         struct opensm_filter f = opensm_filter_of_record(k, r, opensm_find_given(in_place, transition->guid));
 
-        return set_before_to_usable(a, r->entries, r->capacity, &f, transition);
+        return begin_with_passing(a, r->entries, r->capacity, &f, transition);
 }
 
 /* A silent port keeps what it may hold. */
-static int set_silent(struct arena *a, const struct knowledge *k, const struct opensm_tables *in_place,
-                      const struct desired_port *wanted, struct opensm_transition *transition)
+static int keep_silent(struct arena *a, const struct knowledge *k, const struct opensm_tables *in_place,
+                       const struct desired_port *wanted, struct opensm_transition *transition)
 {
         enum last_known known = last_known(k, transition->record, in_place);
         int r = 0;
 
         if (known != LAST_READ) {
-                set_before_to_last_given(known, in_place, transition);
+                begin_with_last_given(known, in_place, transition);
         } else {
-                r = set_before_by_knowledge(a, k, in_place, transition);
+                r = begin_with_record(a, k, in_place, transition);
                 if (r == 0 && wanted)
-                        r = drop_unknown(a, in_place, wanted, false, transition);
+                        r = leave_out_unknown(a, in_place, wanted, false, transition);
         }
-        keep_before(transition);
+        end_as_begun(transition);
         return r;
 }
 
 /* Entries that pkeyd does not manage stay as they are in the file: when the host returns, only the file can restore them. */
-static int set_after_of_absent(struct arena *a, const struct policy *policy, bool keeps_unmanaged,
-                               const struct desired_port *wanted, struct opensm_transition *transition)
+static int end_absent(struct arena *a, const struct policy *policy, bool keeps_unmanaged,
+                      const struct desired_port *wanted, struct opensm_transition *transition)
 {
         struct p_key *keys = arena_new_array(a, struct p_key, wanted->n_wanted + transition->n_before);
         uint32_t n = wanted->n_wanted;
@@ -276,12 +276,12 @@ int opensm_transitions_of_absent(struct arena *a, const struct opensm_absent *ab
                 };
                 if (!transition->label)
                         return -ENOMEM;
-                set_before_to_given(absent->given ? &absent->given[i] : opensm_find_given(in_place, transition->guid), transition);
-                keep_before(transition);
+                begin_with_given(absent->given ? &absent->given[i] : opensm_find_given(in_place, transition->guid), transition);
+                end_as_begun(transition);
                 if (is_silent(k, transition->record))
-                        r = set_silent(a, k, in_place, wanted, transition);
+                        r = keep_silent(a, k, in_place, wanted, transition);
                 else if (wanted)
-                        r = set_after_of_absent(a, desired->policy, absent->keeps_unmanaged, wanted, transition);
+                        r = end_absent(a, desired->policy, absent->keeps_unmanaged, wanted, transition);
                 if (r < 0)
                         return r;
                 n++;
