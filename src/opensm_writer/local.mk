@@ -1,4 +1,5 @@
 # opensm_writer/: OpenSM's partition file, written by pkeyd
 libpkeyd_core_la_SOURCES += \
 	src/opensm_writer/opensm_writer.c \
-	src/opensm_writer/opensm_writer.h
+	src/opensm_writer/opensm_writer.h \
+	src/opensm_writer/opensm_writer_check.c

@@ -30,6 +30,22 @@
  *                        |                              '------------ next phase ---------------|------- reached ----+
  *                        '--> end (nothing to write)                                            '- not yet: probing -'
  *
+ *     step           waits for                                then
+ *     reading        the file in place, and its copy          refused: end; OpenSM would drop it: putting aside; nothing to
+ *                                                             change: end; else storing
+ *     putting aside  PATH.refused to be written               as after reading
+ *     storing        the store to have what OpenSM may write  writing; a mirror for the other head node's store skips this
+ *     writing        the partition file to be in place        a mirror, or only comments changed: end; else signalling
+ *     signalling     OpenSM to be signalled                   a phase: waiting; no table changes, or the last good file was put
+ *                                                             back: end
+ *     waiting        the due time                             surveying
+ *     surveying      the tables that the phase changes        the phase is reached: storing the next one, or waiting for the last
+ *                                                             survey, of all tables; OpenSM fell back: storing the last good
+ *                                                             file; else probing; the last survey: end
+ *     probing        whether OpenSM runs                      waiting, twice as long; its time is over, or OpenSM ended: end
+ *
+ * An error ends the job in any step.
+ *
  * This folder does not know where files are, or what follows in the sweep that it is part of.
  */
 

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+
+#include "opensm_writer/opensm_writer.h"
+
+static bool has_both(const struct desired_port *port)
+{
+        for (uint32_t i = 1; i < port->n_wanted; i++)
+                if (p_key_base(port->wanted[i - 1]) == p_key_base(port->wanted[i]))
+                        return true;
+        return false;
+}
+
+/* Names one port as an example: the remedy is the same for all. */
+static void check_both(const struct desired *desired, const struct opensm_conf *conf, struct findings *findings)
+{
+        const struct subnet *s = desired->subnet;
+        struct finding *item;
+
+        for (uint32_t i = 0; !conf->allow_both_pkeys && i < s->n_ports; i++) {
+                if (s->ports[i].role != PORT_ENDPORT || !has_both(&desired->ports[i]))
+                        continue;
+                item = findings_add(findings, FINDING_ERROR, FINDING_OPENSM_BOTH, NULL,
+                                    "%s should be both a full and a limited member of a partition, but OpenSM makes it a full member only",
+                                    subnet_port_label(findings->arena, s, i) ?: "a port");
+                if (item)
+                        finding_set_hint(findings, item, "add the line `allow_both_pkeys TRUE` to opensm.conf, restart OpenSM, and "
+                                         "name opensm.conf in pkeyd.yaml (opensm.config)");
+                return;
+        }
+}
+
+int opensm_writer_check(const struct generation *g, const struct opensm_conf *conf, const struct reconciled *decision,
+                        struct findings *findings)
+{
+        const char *file = settings_opensm_file(g->settings);
+        size_t n_errors = findings->n_errors;
+
+        if (!file)
+                return 0;
+        opensm_conf_check_file(conf, g->settings->opensm_config, file, findings);
+        check_both(decision->given, conf, findings);
+        if (findings->out_of_memory)
+                return -ENOMEM;
+        return findings->n_errors > n_errors ? -EBADMSG : 0;
+}
