@@ -64,7 +64,7 @@ WRONGS = [
     Wrong("passed-on-with-many-groups", JSON, "json_array_size(list) > LEASE_MAX_GROUPS", "json_array_size(list) > LEASE_MAX_GROUPS + 1"),
     Wrong("passed-on-of-nobody", JSON, "if (!names || n == 0 || !read_origin(o, &ret->origin))", "if (!names || !read_origin(o, &ret->origin))"),
     Wrong("reply-with-wrong-indexes", JSON, "if (!m->is_leaving &&\n                    json_array_append_new(list, m->state", "if (json_array_append_new(list, m->state"),
-    Wrong("reply-confirms-all", JSON, "                if (json_is_integer(index))\n                        lease->members[i].state =", "                lease->members[i].state ="),
+    Wrong("reply-confirms-all", JSON, "                if (json_is_integer(index) && lease->members[i].state == LEASE_MEMBER_WAITS)\n", "                if (lease->members[i].state == LEASE_MEMBER_WAITS)\n"),
     Wrong("reply-is-elsewhere", JSON, "word && *ret <= LEASE_REFUSED; ++*ret", "word && *ret <= LEASE_ELSEWHERE; ++*ret"),
     Wrong("reply-without-its-hint", JSON, "        if (hint)\n                finding_set_hint", "        if (hint && severity == FINDING_NOTE)\n                finding_set_hint"),
     Wrong("guest-makes-leases", LEASING, "        if (control_is_guest(c) && !c->status.stopping) {\n", "        if (false) {\n"),
