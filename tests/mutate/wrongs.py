@@ -376,6 +376,8 @@ SWEEP_WRITE = "src/control/sweep_write.c"
 RELOAD = "src/control/reload.c"
 SCHEDULE = "src/control/schedule.c"
 WRITER = "src/opensm_writer/opensm_writer.c"
+WRITER_FILE = "src/opensm_writer/opensm_writer_file.c"
+WRITER_PHASES = "src/opensm_writer/opensm_writer_phases.c"
 EVENT_TEXT = "src/events/event_text.c"
 VERBS = "src/host/verbs_check.c"
 CONTROL_INTERNAL = "src/control/control_internal.c"
@@ -494,16 +496,16 @@ WRONGS += [
     Wrong("writer-old-defaults-are-new", WRITER, "return !opensm_phases_fell_back(&w->phases, w->phase, before);", "return true;"),
     Wrong("writer-defaults-not-seen", WRITER, "fallen_back = r == 0 && has_fallen_back(w);", "fallen_back = false && has_fallen_back(w);"),
     Wrong("writer-defaults-by-phases", WRITER, "        if (!w->job.mirror && had_fallen_back(w))\n", "        if (false)\n"),
-    Wrong("writer-mirror-signals", WRITER, "(w->job.mirror || same_bytes(body_of(w->file), body_of(w->in_place))))", "same_bytes(body_of(w->file), body_of(w->in_place)))"),
-    Wrong("writer-content-not-signalled", WRITER, "w->purpose == FOR_CONTENT && (w->job.mirror || same_bytes(body_of(w->file), body_of(w->in_place))))", "w->purpose == FOR_CONTENT)"),
+    Wrong("writer-mirror-signals", WRITER, "(w->job.mirror || writer_same_bytes(body_of(w->file), body_of(w->in_place))))", "writer_same_bytes(body_of(w->file), body_of(w->in_place)))"),
+    Wrong("writer-content-not-signalled", WRITER, "w->purpose == FOR_CONTENT && (w->job.mirror || writer_same_bytes(body_of(w->file), body_of(w->in_place))))", "w->purpose == FOR_CONTENT)"),
     Wrong("writer-head-is-content", WRITER, "for (int line = 0; line < 2; line++) {", "for (int line = 0; line < 1; line++) {"),
-    Wrong("writer-writes-the-same", WRITER, "if (r < 0 || same_bytes(f, w->in_place))", "if (r < 0)"),
-    Wrong("writer-foreign-is-replaced", WRITER, "                return refuse_file(w, owner);", "                return begin(w, now);"),
-    Wrong("writer-edited-is-foreign", WRITER, "refuse_file(w, owner);", "refuse_file(w, PARTITIONS_FILE_FOREIGN);"),
-    Wrong("writer-any-copy-gives-away", WRITER, "return copy->r == 0 && same_bytes(", "return copy->r == 0 || same_bytes("),
+    Wrong("writer-writes-the-same", WRITER, "if (r < 0 || writer_same_bytes(f, w->in_place))", "if (r < 0)"),
+    Wrong("writer-foreign-is-replaced", WRITER_FILE, "                return refuse_file(w, owner);", "                return 0;"),
+    Wrong("writer-edited-is-foreign", WRITER_FILE, "refuse_file(w, owner);", "refuse_file(w, PARTITIONS_FILE_FOREIGN);"),
+    Wrong("writer-any-copy-gives-away", WRITER_FILE, "return copy->r == 0 && writer_same_bytes(", "return copy->r == 0 || writer_same_bytes("),
     Wrong("writer-puts-aside-in-place", WRITER, "                if (w->step == STEP_PUTTING_ASIDE) {\n", "                if (false) {\n"),
     Wrong("writer-unreadable-is-none", WRITER, "        if (file->r < 0)\n", "        if (false)\n"),
-    Wrong("writer-stop-writes-the-next", WRITER, "int r = w->stopping ? 0 : find_phase(w, from, &phase);", "int r = find_phase(w, from, &phase);"),
+    Wrong("writer-stop-writes-the-next", WRITER, "int r = w->stopping ? 0 : writer_find_phase(w, from, &phase);", "int r = writer_find_phase(w, from, &phase);"),
     Wrong("writer-stopped-is-done", WRITER, "        if (w->is_last_survey && w->stopping)\n                return -ECANCELED;\n        if (fallen_back)", "        if (fallen_back)"),
     Wrong("writer-extra-entries-stay", WRITER, "if (opensm_phases_missing(&w->phases, OPENSM_GRANT, w->job.snapshot->observed, &first) > 0)",
           "if (false)"),
@@ -511,13 +513,13 @@ WRONGS += [
     Wrong("writer-problem-never-again", WRITER, "                w->problem[0] = '\\0';\n", "                ;\n"),
     Wrong("writer-both-unchecked", "src/opensm_writer/opensm_writer_check.c", "        check_both(decision->given, conf, findings);\n", "        (void) check_both;\n"),
     Wrong("writer-path-unchecked", "src/opensm_writer/opensm_writer_check.c", "        opensm_conf_check_file(conf, g->settings->opensm_config, file, findings);\n", "        (void) conf;\n"),
-    Wrong("writer-absent-not-named", WRITER, "        *n += n_absent;\n", ""),
+    Wrong("writer-absent-not-named", WRITER_PHASES, "        *n += n_absent;\n", ""),
     Wrong("writer-store-is-not-awaited", WRITER, "w->job.stores ? STEP_STORING : STEP_WRITING", "STEP_WRITING"),
     Wrong("writer-store-may-fail", WRITER, "        if (event->r == 0)\n                return go_to(w, STEP_WRITING);\n",
           "        if (true)\n                return go_to(w, STEP_WRITING);\n"),
-    Wrong("writer-admits-all", WRITER, "int r = w->phases.needed[*ret] ? admit(w, *ret, *ret) : 0;", "int r = 0;"),
-    Wrong("writer-mirror-admits-all", WRITER, "        int r = admit_at_once(w);\n\n        return r < 0 ? r : write_content(w);", "        return write_content(w);"),
-    Wrong("writer-closes-what-is-held", WRITER, "        int r = admit_at_once(w);\n\n        if (is_last_path", "        int r = 0;\n\n        if (is_last_path"),
+    Wrong("writer-admits-all", WRITER_PHASES, "int r = w->phases.needed[*ret] ? writer_admit(w, *ret, *ret) : 0;", "int r = 0;"),
+    Wrong("writer-mirror-admits-all", WRITER, "        int r = writer_admit_at_once(w);\n\n        return r < 0 ? r : write_content(w);", "        return write_content(w);"),
+    Wrong("writer-closes-what-is-held", WRITER, "        int r = writer_admit_at_once(w);\n\n        if (writer_is_last_path", "        int r = 0;\n\n        if (writer_is_last_path"),
     Wrong("writer-stops-on-the-way", WRITER, "return opensm_phases_missing(&w->phases, w->phase, w->seen, &first) > 0 ?", "return opensm_phases_missing(&w->phases, w->phase, w->seen, &first) > 0 && !w->stopping ?"),
     Wrong("writer-unread-is-not-tried-again", WRITER, "snapshot->failed[i] |=", "snapshot->failed[i] &="),
     Wrong("writer-stale-is-believed", WRITER, "if (r == 0 && w->survey && survey_is_stale(w->survey))", "if (false)"),
@@ -716,9 +718,9 @@ WRONGS += [
     Wrong("opensm-unread-keeps-what-it-held", TRANSITIONS, "(is_read && (in_place->is_done || given->n_keys == 0))", "(in_place->is_done || given->n_keys == 0)"),
     Wrong("opensm-half-way-is-fallen-back", REACHED, " || gives_open(phases, &before[i]));", ");"),
     Wrong("opensm-not-done-is-put-back", WRITER, "return give_up(w);", "return put_back(w);"),
-    Wrong("opensm-takeover-is-not-told", WRITER, "                w->handover_unreported = true;\n", ""),
-    Wrong("opensm-takeover-is-told-again", WRITER, "        w->handover_unreported = false;\n", ""),
-    Wrong("opensm-writer-file-is-never-done", WRITER, "tables->is_done = w->last.is_done &&", "tables->is_done = false &&"),
+    Wrong("opensm-takeover-is-not-told", WRITER_FILE, "                w->handover_unreported = true;\n", ""),
+    Wrong("opensm-takeover-is-told-again", WRITER_FILE, "        w->handover_unreported = false;\n", ""),
+    Wrong("opensm-writer-file-is-never-done", WRITER_FILE, "tables->is_done = w->last.is_done &&", "tables->is_done = false &&"),
     Wrong("opensm-writer-new-file-is-done", WRITER, "remember_file(w, w->file, false);", "remember_file(w, w->file, true);"),
     Wrong("opensm-late-is-not-waited-for", PHASES, "p->transitions[i].has_surplus || ", ""),
     Wrong("opensm-unread-is-late", TRANSITIONS, "                end_as_begun(transition);\n                return 0;\n",

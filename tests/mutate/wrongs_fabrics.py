@@ -4,7 +4,7 @@
 from wrongs import Wrong
 
 FABRIC, BUS, JOURNAL, METRICS_FILE = "src/shell/fabric.c", "src/pkeyd/bus.c", "src/shell/journal_fields.c", "src/pkeyd/metrics_file.c"
-METRICS, FILE, WRITER = "src/metrics/metrics.c", "src/opensm/partitions_file.c", "src/opensm_writer/opensm_writer.c"
+METRICS, FILE, WRITER_PHASES = "src/metrics/metrics.c", "src/opensm/partitions_file.c", "src/opensm_writer/opensm_writer_phases.c"
 CLIENT, OPTIONS, REST = "src/session/bus_client.c", "src/pkeyd/pkeyd_options.c", "src/pkeyd_rest/door_options.c"
 
 WRONGS = [
@@ -37,7 +37,7 @@ WRONGS = [
     Wrong("fabric-label-once", METRICS, '        if (p->fabric)\n                text_add(&p->text, "%s{fabric=\\"%s\\",", name, p->fabric);', '        if (!p)\n                text_add(&p->text, "%s{fabric=\\"%s\\",", name, p->fabric);'),
     Wrong("fabric-file-of-none", FILE, "                return !fabric;\n", "                return true;\n"),
     Wrong("fabric-file-by-a-prefix", FILE, " || own->p[length] != ' ')", ")"),
-    Wrong("fabric-file-without", WRITER, "        file.fabric = w->job.fabric;\n", ""),
+    Wrong("fabric-file-without", WRITER_PHASES, "        file.fabric = w->job.fabric;\n", ""),
     Wrong("fabric-file-is-ours", FILE, "        if (!is_ours)\n                return PARTITIONS_FILE_OTHER;\n", "        if (!is_ours && false)\n                return PARTITIONS_FILE_OTHER;\n"),
     Wrong("fabric-rest-reads-another-file", REST, "o.config_file ?: o.fabric.rest_file", "o.config_file ?: o.fabric.config_file"),
 ]

@@ -48,7 +48,7 @@ WRONGS = [
     Wrong("identity-since-now", IDENTITY, "                new->since = before->since;\n", "                new->since = wall;\n"),
     Wrong("sweep-refused-policy-binds", SWEEP_PLAN, "(r == 0 && c->config.goal != CONTROL_PLAN ? pins_keep : pins_take_back)(&c->pins);", "pins_keep(&c->pins);"),
     Wrong("sweep-never-binds", SWEEP_PLAN, "(r == 0 && c->config.goal != CONTROL_PLAN ? pins_keep : pins_take_back)(&c->pins);", "pins_take_back(&c->pins);"),
-    Wrong("sweep-absent-by-their-own-names", "src/opensm_writer/opensm_writer.c", "{ .pins = w->job.pins }", "{ .pins = NULL }"),
+    Wrong("sweep-absent-by-their-own-names", "src/opensm_writer/opensm_writer_phases.c", "{ .pins = w->job.pins }", "{ .pins = NULL }"),
     Wrong("sweep-pins-are-not-stored", "src/control/sweep_steps.c", "        records_put_pins(t, &c->pins);\n", ""),
     Wrong("sweep-reload-by-their-own-names", SWEEP_PLAN, "c->sweep.options.pins = control_pins(c, c->sweep.generation);", "c->sweep.options.pins = c->candidate == c->sweep.generation ? NULL : control_pins(c, c->sweep.generation);"),
     Wrong("records-pin-is-put-before-it-is-deleted", RECORDS, "                store_delete(t, store_key(RECORDS_PIN_KEY, p->gone[i].v).text);\n", "                t->error = t->error;\n"),
