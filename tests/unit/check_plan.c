@@ -948,13 +948,14 @@ END_TEST
 START_TEST(test_unread_port_is_left_out)
 {
         struct index_case c;
-        _cleanup_findings_ struct findings findings = { .arena = c.a };
+        _cleanup_findings_ struct findings findings = {};
         struct observed *o;
         struct plan *p;
 
         index_case_init(&c);
         ck_assert_int_eq(plan_host(&c, WANT(0xffff), &p), 0);
         ck_assert_uint_eq(p->n_block_writes, 1);
+        findings.arena = c.a;
         o = fake_fabric_observe(&c.f, c.a);
         o->tables[c.f.host[0]].source = TABLE_UNKNOWN;
         o->tables[c.f.host[0]].failure = MAD_TIMED_OUT;

@@ -361,7 +361,7 @@ static void expect_words(const struct reach_changes *r, unsigned i, const char *
 
 START_TEST(words)
 {
-        _cleanup_findings_ struct findings findings = { .arena = arena };
+        _cleanup_findings_ struct findings findings = {};
         const struct reach_names names = {};
         struct reach_changes r;
 
@@ -373,6 +373,7 @@ START_TEST(words)
         r = compare();
         expect_words(&r, 0, "h03: no longer with h[00-02] (0x0001); now with h[04-07] (0x0002)");
         ck_assert_str_eq(reach_summarize(arena, &r), "3 pairs of ports lost, 4 gained; nothing else changes");
+        findings.arena = arena;
         reach_report(subnet, &names, &r, &findings);
         ck_assert_uint_eq(findings.n, 2);
         ck_assert_int_eq(findings.items[0].code, FINDING_PLAN_REACH);
