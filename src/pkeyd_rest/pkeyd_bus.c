@@ -74,21 +74,25 @@ static int connect_to_bus(struct pkeyd_bus *b)
         return r < 0 ? r : 0;
 }
 
-static int on_retry(sd_event_source *timer, uint64_t scheduled, void *userdata)
+static void reconnect(struct pkeyd_bus *b)
 {
-        struct pkeyd_bus *b = userdata;
         char why[128];
         int r;
 
-        (void) timer;
-        (void) scheduled;
         disconnect(b);
         b->is_broken = false;
         r = connect_to_bus(b);
-        if (r < 0)
+        if (r < 0) {
                 (void) snprintf(why, sizeof(why), "the system bus: %s", strerror(-r));
-        if (r < 0)
                 retry_later(b, why);
+        }
+}
+
+static int on_retry(sd_event_source *timer, uint64_t scheduled, void *userdata)
+{
+        (void) timer;
+        (void) scheduled;
+        reconnect(userdata);
         return 0;
 }
 
@@ -100,9 +104,10 @@ int pkeyd_bus_new(sd_event *event, const struct fabric *fabric, const struct jou
         if (!b)
                 return -ENOMEM;
         *b = (struct pkeyd_bus) { .event = event, .fabric = fabric, .journal = journal };
-        r = sd_event_add_time(event, &b->retry, CLOCK_MONOTONIC, 0, 0, on_retry, b);
+        r = sd_event_add_time(event, &b->retry, CLOCK_MONOTONIC, USEC_INFINITY, 0, on_retry, b);
         if (r < 0)
                 return r;
+        reconnect(b);
         *ret = STEAL(b);
         return 0;
 }

@@ -11,7 +11,8 @@
 
 struct pkeyd_bus;
 
-/* Connects when the loop runs. Borrows the fabric and the journal. Returns 0 or negative errno; *ret owned. */
+/* Connects now, because systemd may have started pkeyd-rest for a request that already waits. A bus that cannot be reached is
+ * no error: it is logged, and tried again. Borrows the fabric and the journal. Returns 0 or negative errno; *ret owned. */
 int pkeyd_bus_new(sd_event *event, const struct fabric *fabric, const struct journal_output *journal, struct pkeyd_bus **ret);
 struct pkeyd_bus *pkeyd_bus_free(struct pkeyd_bus *b);
 DEFINE_CLEANUP(struct pkeyd_bus *, pkeyd_bus_free)

@@ -327,35 +327,68 @@ def test_hardening():
     check("Overall exposure level" in r.stdout, r.stdout)
 
 
+def start_with_socket(place, s):
+    """The process of a pkeyd-rest that systemd gave the socket."""
+    conf = place.write("rest.yaml", "listen: 127.0.0.1:%d\nclients: {kube: {password: %s, pool: p}}\n" % (free_port(), hash_of(PASSWORD)))
+    os.chmod(conf, 0o640)
+    log = open(place.path("passed.err"), "w")
+    pid = os.fork()
+    if pid == 0:
+        os.dup2(s.fileno(), 3)
+        os.set_inheritable(3, True)
+        os.dup2(log.fileno(), 2)
+        env = place.environment()
+        env.update(LISTEN_FDS="1", LISTEN_PID=str(os.getpid()), DBUS_SYSTEM_BUS_ADDRESS="unix:path=/nowhere")
+        os.execve(program("pkeyd-rest"), ["pkeyd-rest", "--config", conf], env)
+    log.close()
+    return pid
+
+
+def end(pid):
+    os.kill(pid, signal.SIGTERM)
+    check_equal(os.waitpid(pid, 0)[1], 0, "exit status")
+
+
+def passed_socket():
+    loopback()
+    s = socket.socket()
+    s.bind(("127.0.0.1", 0))
+    s.listen()
+    return s
+
+
 def test_sockets_of_systemd():
     """Passed sockets count, `listen` does not."""
-    with Place() as place:
-        loopback()
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            s.listen()
-            port = s.getsockname()[1]
-            conf = place.write("rest.yaml", "listen: 127.0.0.1:%d\nclients: {kube: {password: %s, pool: p}}\n" % (free_port(), hash_of(PASSWORD)))
-            os.chmod(conf, 0o640)
-            log = open(place.path("passed.err"), "w")
-            pid = os.fork()
-            if pid == 0:
-                os.dup2(s.fileno(), 3)
-                os.set_inheritable(3, True)
-                os.dup2(log.fileno(), 2)
-                env = place.environment()
-                env.update(LISTEN_FDS="1", LISTEN_PID=str(os.getpid()), DBUS_SYSTEM_BUS_ADDRESS="unix:path=/nowhere")
-                os.execve(program("pkeyd-rest"), ["pkeyd-rest", "--config", conf], env)
+    with Place() as place, passed_socket() as s:
+        pid = start_with_socket(place, s)
         try:
             wait_for(lambda: "serves 1 client at 1 address" in read_file(place.path("passed.err")), "pkeyd-rest to listen")
             status = subprocess.run(["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", "-u", "kube:" + PASSWORD,
-                                     "http://127.0.0.1:%d%s" % (port, VERSION)], stdout=subprocess.PIPE, text=True).stdout
+                                     "http://127.0.0.1:%d%s" % (s.getsockname()[1], VERSION)], stdout=subprocess.PIPE, text=True).stdout
             check_equal(status, "200", "status at the passed socket")
         finally:
-            os.kill(pid, signal.SIGTERM)
-            check_equal(os.waitpid(pid, 0)[1], 0, "exit status")
+            end(pid)
+        conf = place.path("rest.yaml")
         r = place.run(["sh", "-c", "exec 3<%s; LISTEN_FDS=1 LISTEN_PID=$$ exec %s --config %s" % (conf, program("pkeyd-rest"), conf)]).expect(1)
         check("systemd passed descriptor 3, which is not a listening" in r.err, r)
+
+
+def test_request_before_the_start():
+    """A request for which systemd starts pkeyd-rest finds a connection to the bus that was tried."""
+    with Place() as place:
+        for i in range(10):
+            with passed_socket() as s, socket.create_connection(s.getsockname()) as client:
+                client.sendall(("GET /ufmRest/resources/pkeys HTTP/1.1\r\nHost: a\r\nAuthorization: %s\r\nConnection: close\r\n\r\n" %
+                                basic("kube", PASSWORD)["Authorization"]).encode())
+                pid = start_with_socket(place, s)
+                try:
+                    client.settimeout(PATIENCE)
+                    answer = b"".join(iter(lambda: client.recv(4096), b"")).decode()
+                finally:
+                    end(pid)
+            check(answer.startswith("HTTP/1.1 503 "), answer)
+            text = read_file(place.path("passed.err"))
+            check("pkeyd is not available: the system bus: " in text, "attempt %d:" % i, text)
 
 
 if __name__ == "__main__":
