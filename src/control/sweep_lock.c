@@ -132,6 +132,7 @@ void sweep_locked(struct control *c, const struct control_event *event)
         bool queries;
 
         c->may_lack_leases = event->lock.r < 0 && c->config.shares_store;
+        sync_take_changed(c, &event->lock);
         if (event->lock.r == -EWOULDBLOCK) {
                 wait_for_lock(c, event->lock.holder);
                 return;
@@ -150,7 +151,6 @@ void sweep_locked(struct control *c, const struct control_event *event)
                 sweep_fail_without_store(c);
                 return;
         }
-        sync_take_changed(c, &event->lock);
         /* the tables were read before the other process changed them */
         s->is_outdated = s->lock.has_waited || (event->lock.changed && control_serves(c));
         /* two guests that both lock would outdate each other's sweeps for ever, if none queried where the SM is */

@@ -182,7 +182,8 @@ static bool should_adopt(const struct control *c, const struct generation *g)
         return g && (control_is_guest(c) || !c->in_force || g->number > c->in_force->number);
 }
 
-/* The other head node wrote, so that the master SM was there, although this one did not notice: then it takes over once more. */
+/* What was loaded counts also if the lock was lost meanwhile: the store does not give it again. If the other head node wrote, the
+ * master SM was there, although this one did not notice: then it takes over once more. */
 void sync_take_changed(struct control *c, const struct control_lock *lock)
 {
         if (lock->by_other_head && c->config.shares_store && c->sm.state == SM_FOLLOW_WRITER)

@@ -437,6 +437,15 @@ void head_follow(struct sim *s, struct process *p, struct control_lock *ret)
         p->store_version = UINT64_MAX; /* the next lock loads everything */
 }
 
+void head_unlock(struct process *p)
+{
+        if (p->head->lock == p->life)
+                p->head->lock = 0;
+        if (p->head->store->lock == p->life && !p->head->is_cut_off) /* else the lease ends by itself */
+                p->head->store->lock = 0;
+        p->lock_until = 0;
+}
+
 void head_lock(struct sim *s, struct process *p, struct control_lock *ret)
 {
         struct head *h = p->head;
@@ -465,18 +474,13 @@ void head_lock(struct sim *s, struct process *p, struct control_lock *ret)
                 return;
         p->store_version = h->store->version;
         load_changed(s, p, ret);
-        if (!p->is_replaced)
-                return;
-        knowledge_stop_following(ret->changed->knowledge); /* as state/state.c does */
-        h->replaced_at = s->now;
-        p->is_replaced = false;
-}
-
-void head_unlock(struct process *p)
-{
-        if (p->head->lock == p->life)
-                p->head->lock = 0;
-        if (p->head->store->lock == p->life && !p->head->is_cut_off) /* else the lease ends by itself */
-                p->head->store->lock = 0;
-        p->lock_until = 0;
+        if (p->is_replaced) {
+                knowledge_stop_following(ret->changed->knowledge); /* as state/state.c does */
+                h->replaced_at = s->now;
+                p->is_replaced = false;
+        }
+        if (s->shares_store && prng_permille(&s->share_rng, 50)) { /* the lease ended while it was loaded */
+                ret->r = -ENOLCK;
+                head_unlock(p);
+        }
 }
