@@ -126,10 +126,23 @@ static void wait_for_lock(struct control *c, const char *holder)
         control_set_status(c, "waiting for another process that writes P_Key tables");
 }
 
+/* While pkeyctl waited for a person or for the lock, another policy came into force, by which it would have to decide. */
+static bool is_superseded(const struct control *c, const struct control_lock *lock)
+{
+        return !control_serves(c) && lock->changed && lock->changed->generation > c->last_number;
+}
+
+static void end_superseded(struct control *c)
+{
+        (void) findings_error(c->config.findings, FINDING_RELOAD_WITHDRAWN, "run the command again",
+                              "generation %" PRIu64 " came into force meanwhile; nothing was written", c->last_number);
+        sweep_end_with(c, SWEEP_REFUSED, -EBADMSG);
+}
+
 void sweep_locked(struct control *c, const struct control_event *event)
 {
         struct sweep *s = &c->sweep;
-        bool queries;
+        bool superseded = is_superseded(c, &event->lock), queries;
 
         c->may_lack_leases = event->lock.r < 0 && c->config.shares_store;
         sync_take_changed(c, &event->lock);
@@ -149,6 +162,10 @@ void sweep_locked(struct control *c, const struct control_event *event)
         /* a host that has not read what the other head node stored must not become the writer */
         if (!s->lock.held && (!control_serves(c) || control_is_guest(c))) {
                 sweep_fail_without_store(c);
+                return;
+        }
+        if (superseded) {
+                end_superseded(c);
                 return;
         }
         /* the tables were read before the other process changed them */

@@ -1641,6 +1641,25 @@ START_TEST(apply_after_another_process)
 }
 END_TEST
 
+/* While a person thought, another policy came into force: that must not be replaced unseen. */
+START_TEST(another_policy_before_the_yes)
+{
+        struct control_event event = {.kind = CONTROL_EVENT_LOCK, .lock = {.changed = remembered_new("this boot")}};
+
+        event.lock.changed->generation = 6;
+        begin(CONTROL_APPLY, POLICY_1, false, true);
+        until(CONTROL_CONFIRMING);
+        answer();
+        take(CONTROL_LOCK);
+        give(&event);
+        ck_assert(noted.exited);
+        ck_assert_int_eq(noted.exit_r, -EBADMSG);
+        ck_assert_uint_eq(n_sets, 0);
+        ck_assert_uint_eq(findings.n_errors, 1);
+        ck_assert_str_eq(findings.items[0].text, "generation 6 came into force meanwhile; nothing was written");
+}
+END_TEST
+
 /* A person is asked without the lock, so that no process waits for the answer; then it is locked, read and planned again. */
 START_TEST(apply_after_a_yes)
 {
@@ -2251,7 +2270,7 @@ int main(void)
                         plan,
                         apply_at_once,
                         apply_after_another_process,
-                        apply_after_a_yes,
+                        apply_after_a_yes, another_policy_before_the_yes,
                         another_plan_after_a_yes,
                         smaller_plan_after_a_yes,
                         apply_after_a_no,
