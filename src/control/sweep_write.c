@@ -288,11 +288,13 @@ void sweep_writer_answered(struct control *c, const struct control_event *event)
 
 /* --- verify -------------------------------------------------------------------------------------------------------- */
 
+/* What OpenSM may write by the file is stored before the file is written; a guest, whose store is the other head node's, only
+ * remembers it. */
 static bool mirrors(const struct control *c)
 {
         const struct generation *g = c->sweep.generation;
 
-        return control_serves(c) && !g->audits && settings_opensm_file(g->settings) &&
+        return (c->sweep.lock.held || control_is_guest(c)) && control_serves(c) && !g->audits && settings_opensm_file(g->settings) &&
                (g->settings->writer == WRITER_DIRECT || !control_may_write(c, g));
 }
 

@@ -1845,6 +1845,21 @@ START_TEST(standby)
 }
 END_TEST
 
+/* What OpenSM may write by the mirror must be stored first, and that takes the lock. */
+START_TEST(standby_without_the_lock)
+{
+        f.sm = (struct fabsim_place) {hosts[2], 1};
+        start(FOLLOW_SM "opensm: {mirror: " FILE_CONF "}\n", POLICY_1);
+        until(CONTROL_LOCKING);
+        take(CONTROL_LOCK);
+        give_lock(-EROFS, 0);
+        sweep();
+        ck_assert_int_eq(status()->last_result, SWEEP_DONE);
+        ck_assert_uint_eq(noted.n_stored, 0);
+        ck_assert_ptr_null(file_at(FILE_CONF)->bytes);
+}
+END_TEST
+
 /* A host was unplugged, and is back before the next sweep when an edit comes: it is not cut off. The sweep carries out the rest. */
 START_TEST(edit_beside_a_host_that_is_back)
 {
@@ -2281,7 +2296,7 @@ int main(void)
                         apply_stopped,
                         plan_refused,
                         once_without_a_port,
-                        standby,
+                        standby, standby_without_the_lock,
                         edit_beside_a_host_that_is_back,
                         takes_over,
                         takes_over_what_the_other_wrote,
