@@ -134,6 +134,7 @@ struct sweep {
         uint32_t n_chosen;
         bool surveyed;                /* tables were read in this sweep */
         bool is_outdated;             /* before another process changed them */
+        const char *conf_path;        /* of opensm.conf, which was read; NULL: none was */
         struct opensm_conf conf;
         struct findings conf_findings; /* about `conf` */
 

@@ -81,7 +81,7 @@ static bool serve_by(struct control *c, struct generation *g)
 
         if (r == 0 && is_candidate)
                 accept(c, &findings);
-        if (r == -EBADMSG)
+        if (r < 0)
                 leasing_refused(c);
         if (r == -EBADMSG && is_candidate && c->in_force) {
                 reload_refuse(c, &findings);
@@ -105,23 +105,30 @@ static bool serve_by(struct control *c, struct generation *g)
         return true;
 }
 
+/* The opensm.conf by which to decide about this generation; NULL: none. */
+static const char *conf_of(const struct generation *g)
+{
+        return !g->audits && settings_opensm_file(g->settings) ? g->settings->opensm_config : NULL;
+}
+
+/* A candidate may have come, or was refused, after opensm.conf was read for another generation. */
+static bool can_decide_by(const struct control *c, const struct generation *g)
+{
+        return sweep_is_for_port(c, g) && same_text(c->sweep.conf_path, conf_of(g));
+}
+
 static void decide_to_serve(struct control *c)
 {
         struct generation *first;
-        const char *conf;
 
         if (control_is_guest(c) && c->candidate && c->in_force)
                 refuse_as_guest(c);
         reload_admit_again(c);
         first = choose_generation(c);
-        conf = first ? first->settings->opensm_config : NULL;
-        if (first && serve_by(c, first))
+        if (can_decide_by(c, first) && serve_by(c, first))
                 return;
-        /* the settings in force may name another port or opensm.conf than those of a candidate that was refused */
-        if (!sweep_is_for_port(c, c->in_force) || !same_text(conf, c->in_force->settings->opensm_config))
+        if (c->candidate || !can_decide_by(c, c->in_force) || !serve_by(c, c->in_force))
                 sweep_end(c, SWEEP_STALE);
-        else
-                (void) serve_by(c, c->in_force);
 }
 
 /* --- which decision ------------------------------------------------------------------------------------------------- */
@@ -182,16 +189,19 @@ void sweep_read_conf(struct control *c, const struct control_event *event)
 void sweep_decide(struct control *c)
 {
         const struct generation *g = choose_generation(c);
+        const char *path = g && control_serves(c) ? conf_of(g) : NULL;
         struct sweep *s = &c->sweep;
 
         s->conf = (struct opensm_conf) {};
         findings_done(&s->conf_findings);
         s->conf_findings = (struct findings) { .arena = s->arena };
-        if (!g || !control_serves(c) || g->audits || !settings_opensm_file(g->settings) || !g->settings->opensm_config) {
+        s->conf_path = path ? arena_strdup(s->arena, path) : NULL;
+        if (!path)
                 decide(c);
-                return;
-        }
-        control_await(c, CONTROL_READING_CONF, &(struct control_action) {
-                .kind = CONTROL_READ_FILES, .files = { { .path = g->settings->opensm_config } },
-        });
+        else if (!s->conf_path)
+                sweep_fail(c, "opensm.conf could not be read", -ENOMEM);
+        else
+                control_await(c, CONTROL_READING_CONF, &(struct control_action) {
+                        .kind = CONTROL_READ_FILES, .files = { { .path = s->conf_path } },
+                });
 }

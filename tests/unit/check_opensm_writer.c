@@ -1616,6 +1616,22 @@ START_TEST(conf_that_fits)
 }
 END_TEST
 
+/* Another candidate came while opensm.conf was read for the one before: that file does not count for it. */
+START_TEST(conf_of_another_candidate)
+{
+        put_file(FILE_OPENSM_CONF, "partition_config_file " FILE_CONF "\n");
+        start(OPENSM_WITH_CONF, POLICY_1);
+        sweep();
+        give_candidate("mode: enforce\nwriter: opensm\nopensm: {partitions_conf: " FILE_CONF ", reload: \"pid:2\", config: /etc/missing}\n",
+                       POLICY_2, 3);
+        until(CONTROL_READING_CONF);
+        give_candidate(OPENSM_WITH_CONF, POLICY_3, 4);
+        live_until(now + 60 * S);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_RELOAD_REFUSED), 0);
+        ck_assert(holds(hosts[2], 0x8010));
+}
+END_TEST
+
 #define BOTH "version: 1\npartitions:\n  p:\n    pkey: 0x0010\n    members: {node1: both}\n"
 
 START_TEST(both_without_the_option)
@@ -1708,7 +1724,7 @@ int main(void)
                         standby_with_a_foreign_file,
                         another_partition_file,
                         unreadable_opensm_conf,
-                        conf_that_fits,
+                        conf_that_fits, conf_of_another_candidate,
                         both_without_the_option,
                         both_with_the_option,
         };
