@@ -8,6 +8,85 @@
 #include "control/sweep_steps.h"
 #include "control/sync.h"
 
+/* --- survey -------------------------------------------------------------------------------------------------------- */
+
+/* Tables that are known for certain need not be read again. If out of memory, all are read. */
+static struct observed *recall_certain(const struct control *c)
+{
+        const struct sweep *s = &c->sweep;
+        struct observed *certain;
+
+        if (!s->new_snapshot || observed_new(s->arena, s->new_snapshot->subnet, &certain) < 0)
+                return NULL;
+        knowledge_recall_certain(c->knowledge, certain);
+        return certain;
+}
+
+static int prepare_survey(struct control *c)
+{
+        struct sweep *s = &c->sweep;
+        struct survey_options options = {
+                .m_keys = s->m_keys, .retries = STAGE_RETRIES, .before = c->snapshot ? c->snapshot->observed : NULL,
+                .certain = recall_certain(c), .interrupted = c->interrupted.survey, .identify = !s->new_snapshot,
+                .ports = s->chosen, .n_ports = s->n_chosen,
+        };
+        int r = 0;
+
+        if (!s->new_snapshot && s->kind == SWEEP_RETRY) {
+                options.n_ports = snapshot_n_failed(c->snapshot);
+                options.ports = snapshot_failed_ports(c->snapshot, s->arena);
+                r = options.ports ? 0 : -ENOMEM;
+        }
+        if (r == 0 && !s->new_snapshot)
+                r = observed_new(s->arena, c->snapshot->subnet, &s->seen);
+        return r < 0 ? r : survey_new(s->arena, s->new_snapshot ? s->new_snapshot->observed : s->seen, &options, &s->survey);
+}
+
+/* Reads the tables of a new snapshot (all, or those that were chosen), or of the known one (those that failed, or all). */
+static void start_survey(struct control *c)
+{
+        int r = prepare_survey(c);
+
+        if (r < 0)
+                sweep_fail(c, "the P_Key tables could not be read", r);
+        else
+                sweep_run_stage(c, CONTROL_SURVEYING, survey_stage(c->sweep.survey));
+}
+
+/* --- interrupted --------------------------------------------------------------------------------------------------- */
+
+static void forget_survey(struct control *c)
+{
+        snapshot_unref(c->interrupted.snapshot);
+        arena_free(c->interrupted.arena);
+        c->interrupted = (struct interrupted) { .discovery = c->interrupted.discovery };
+}
+
+/* Ends the sweep because a reload is more urgent. Keeps which ports did not answer, for the next sweep. */
+static void interrupted(struct control *c)
+{
+        struct interrupted *i = &c->interrupted;
+        struct sweep *s = &c->sweep;
+
+        sweep_end(c, SWEEP_STOPPED);
+        if (s->kind != SWEEP_FULL || !control_serves(c))
+                return;
+        (void) discovery_free(i->discovery);
+        i->discovery = STEAL(s->discovery);
+        if (!s->survey)
+                return;
+        forget_survey(c);
+        i->arena = STEAL(s->arena);
+        i->snapshot = STEAL(s->new_snapshot);
+        i->survey = STEAL(s->survey);
+}
+
+void sweep_forget_interrupted(struct control *c)
+{
+        forget_survey(c);
+        c->interrupted.discovery = discovery_free(c->interrupted.discovery);
+}
+
 /* --- tables ------------------------------------------------------------------------------------------------- */
 
 /* Records as freed the indexes that are free now, but where an unconfirmed write may have put an entry. */
@@ -120,7 +199,7 @@ void sweep_surveyed(struct control *c, const struct control_event *event)
         int r = event->r;
 
         if (r == -ECANCELED) {
-                sweep_interrupted(c);
+                interrupted(c);
                 return;
         }
         if (r == 0 && is_stale(c)) {
@@ -156,7 +235,7 @@ void sweep_chosen(struct control *c, const struct control_event *event)
                         return;
                 }
         }
-        sweep_survey(c);
+        start_survey(c);
 }
 
 /* --- discovery ----------------------------------------------------------------------------------------------------- */
@@ -200,7 +279,7 @@ void sweep_discovered(struct control *c, const struct control_event *event)
         int r = event->r < 0 ? event->r : take_discovered(c);
 
         if (r == -ECANCELED) {
-                sweep_interrupted(c);
+                interrupted(c);
                 return;
         }
         if (r < 0) {
@@ -217,9 +296,9 @@ void sweep_discovered(struct control *c, const struct control_event *event)
         c->results.subnet = subnet;
         log_debug(c->log, "discovered: %u nodes, %u ports", subnet->n_nodes, subnet->n_ports);
         if (c->sweep.abandoned)
-                sweep_interrupted(c); /* the stage ended before the action reached it */
+                interrupted(c); /* the stage ended before the action reached it */
         else if (!c->config.choose_tables)
-                sweep_survey(c);
+                start_survey(c);
         else
                 control_await(c, CONTROL_CHOOSING, &(struct control_action) { .kind = CONTROL_CHOOSE_TABLES });
 }
@@ -270,7 +349,7 @@ void sweep_port(struct control *c, const struct control_event *event)
         else if (c->sweep.kind == SWEEP_FULL)
                 sweep_discover(c);
         else if (c->sweep.kind == SWEEP_RETRY || control_wanted(c)->settings->writer == WRITER_OPENSM)
-                sweep_survey(c); /* OpenSM does not read a table before it writes it, so pkeyd does */
+                start_survey(c); /* OpenSM does not read a table before it writes it, so pkeyd does */
         else
                 sweep_lock(c);
 }

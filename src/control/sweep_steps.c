@@ -116,37 +116,11 @@ static struct history_limits history_limits(const struct control *c)
         return (struct history_limits) { .keep = s->history_keep, .seconds = (uint64_t) s->history_days * 24 * 3600 };
 }
 
-/* The number of the generation that the sweep carries out. With pkeyctl it gets one only when it is carried out completely. */
-static uint64_t sweep_number(const struct control *c)
+uint64_t sweep_number(const struct control *c)
 {
         const struct generation *g = c->sweep.generation;
 
         return g && g->number > 0 ? g->number : c->last_number + 1;
-}
-
-int sweep_note_before(struct control *c)
-{
-        struct sweep *s = &c->sweep;
-        const struct subnet *subnet = sweep_observed(c)->subnet;
-        bool *done = arena_new_array(s->arena, bool, subnet->n_ports);
-
-        if (!done)
-                return -ENOMEM;
-        s->before.arena = s->arena;
-        before_records_mark(&c->before, sweep_number(c), subnet, done);
-        for (const struct plan_step *step = s->decision.plan->steps; step < s->decision.plan->steps + PLAN_N_PHASES; step++)
-                for (uint32_t i = 0; i < step->n_writes; i++) {
-                        uint32_t port = step->writes[i].port;
-                        const struct observed_table *t = &sweep_observed(c)->tables[port];
-                        const struct subnet_port *p = &subnet->ports[port];
-
-                        if (done[port] || t->source == TABLE_UNKNOWN)
-                                continue;
-                        done[port] = true;
-                        if (layout_add(&s->before, subnet->nodes[p->node].guid, p->number, t->entries, t->capacity) < 0)
-                                return -ENOMEM;
-                }
-        return 0;
 }
 
 static void put_all(struct control *c, struct store_transaction *t)
@@ -173,10 +147,7 @@ int sweep_store(struct control *c, enum control_state state)
         if (!t)
                 return -ENOMEM;
         put_all(c, t);
-        if (t->n > 0 || t->error < 0)
-                return sync_commit(c, state);
-        c->sync.arena = arena_free(c->sync.arena);
-        return 0;
+        return sync_commit(c, state);
 }
 
 int sweep_take_stored(struct control *c, const struct control_event *event)
@@ -290,7 +261,7 @@ void sweep_foresee_held(struct control *c)
         if (!plan_is_empty(c->sweep.decision.plan) && !knowledge_is_certain(c->knowledge)) {
                 copy = knowledge_copy(c->knowledge);
                 if (!copy || pretend_apply(c, copy, &apply) < 0)
-                        return;
+                        apply = NULL;
         }
         sweep_set_held(c, apply);
 }
@@ -325,83 +296,6 @@ void sweep_discover(struct control *c)
                 sweep_fail(c, "the fabric could not be discovered", r);
         else
                 sweep_run_stage(c, CONTROL_DISCOVERING, discovery_stage(s->discovery));
-}
-
-/* --- survey -------------------------------------------------------------------------------------------------------- */
-
-/* Tables that are known for certain need not be read again. If out of memory, all are read. */
-static struct observed *recall_certain(const struct control *c)
-{
-        const struct sweep *s = &c->sweep;
-        struct observed *certain;
-
-        if (!s->new_snapshot || observed_new(s->arena, s->new_snapshot->subnet, &certain) < 0)
-                return NULL;
-        knowledge_recall_certain(c->knowledge, certain);
-        return certain;
-}
-
-static int prepare_survey(struct control *c)
-{
-        struct sweep *s = &c->sweep;
-        struct survey_options options = {
-                .m_keys = s->m_keys, .retries = STAGE_RETRIES, .before = c->snapshot ? c->snapshot->observed : NULL,
-                .certain = recall_certain(c), .interrupted = c->interrupted.survey, .identify = !s->new_snapshot,
-                .ports = s->chosen, .n_ports = s->n_chosen,
-        };
-        int r = 0;
-
-        if (!s->new_snapshot && s->kind == SWEEP_RETRY) {
-                options.n_ports = snapshot_n_failed(c->snapshot);
-                options.ports = snapshot_failed_ports(c->snapshot, s->arena);
-                r = options.ports ? 0 : -ENOMEM;
-        }
-        if (r == 0 && !s->new_snapshot)
-                r = observed_new(s->arena, c->snapshot->subnet, &s->seen);
-        return r < 0 ? r : survey_new(s->arena, s->new_snapshot ? s->new_snapshot->observed : s->seen, &options, &s->survey);
-}
-
-void sweep_survey(struct control *c)
-{
-        int r = prepare_survey(c);
-
-        if (r < 0)
-                sweep_fail(c, "the P_Key tables could not be read", r);
-        else
-                sweep_run_stage(c, CONTROL_SURVEYING, survey_stage(c->sweep.survey));
-}
-
-/* --- interrupted --------------------------------------------------------------------------------------------------- */
-
-static void forget_survey(struct control *c)
-{
-        snapshot_unref(c->interrupted.snapshot);
-        arena_free(c->interrupted.arena);
-        c->interrupted = (struct interrupted) { .discovery = c->interrupted.discovery };
-}
-
-void sweep_interrupted(struct control *c)
-{
-        struct interrupted *i = &c->interrupted;
-        struct sweep *s = &c->sweep;
-
-        sweep_end(c, SWEEP_STOPPED);
-        if (s->kind != SWEEP_FULL || !control_serves(c))
-                return;
-        (void) discovery_free(i->discovery);
-        i->discovery = STEAL(s->discovery);
-        if (!s->survey)
-                return;
-        forget_survey(c);
-        i->arena = STEAL(s->arena);
-        i->snapshot = STEAL(s->new_snapshot);
-        i->survey = STEAL(s->survey);
-}
-
-void sweep_forget_interrupted(struct control *c)
-{
-        forget_survey(c);
-        c->interrupted.discovery = discovery_free(c->interrupted.discovery);
 }
 
 /* --- the port ------------------------------------------------------------------------------------------------------ */

@@ -10,9 +10,8 @@
 /* Records the indexes as freed that are used in the last snapshot and free in the knowledge, to which an apply adds all answers,
  * also those that it cannot use. To be called before the knowledge is stored. Returns 0 or -ENOMEM. */
 int sweep_record_freed(struct control *c);
-/* Notes the tables that the plan will write, as they are, unless its generation wrote them before; the next transaction has them.
- * Returns 0 or -ENOMEM. */
-int sweep_note_before(struct control *c);
+/* The number of the generation that the sweep carries out. With pkeyctl it gets one only when it is carried out completely. */
+uint64_t sweep_number(const struct control *c);
 void sweep_end(struct control *c, enum sweep_result result);
 /* The same with the result for pkeyctl. error: negative errno. */
 void sweep_end_with(struct control *c, enum sweep_result result, int error);
@@ -38,10 +37,6 @@ bool sweep_port_works(struct control *c, int r);
 void sweep_port_waits(struct control *c, const char *why);
 /* Begins discovery, for a new snapshot. */
 void sweep_discover(struct control *c);
-/* Reads the tables of a new snapshot (all, or those that were chosen), or of the known one (those that failed, or all). */
-void sweep_survey(struct control *c);
-/* Ends the sweep because a reload is more urgent. Keeps which ports did not answer, for the next sweep. */
-void sweep_interrupted(struct control *c);
 /* The ports of this host except the local port, which the query covers. */
 void sweep_view_others(const struct control *c, struct sm_view *ret);
 /* How long this host waits before it writes in the place of the other head node. */
@@ -49,7 +44,7 @@ usec_t sweep_sm_hold(const struct control *c);
 
 /* Sets the held bases from an apply (NULL: none are held). If out of memory none are known. */
 void sweep_set_held(struct control *c, const struct apply *apply);
-/* Sets the held bases to those that the plan would have if it were carried out now. */
+/* The same, for those that the plan would have if it were carried out now. */
 void sweep_foresee_held(struct control *c);
 
 /* --- sweep_decide.c ------------------------------------------------------------------------------------------------- */

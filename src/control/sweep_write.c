@@ -485,6 +485,33 @@ void sweep_phase_applied(struct control *c, const struct control_event *event)
         next_phase(c);
 }
 
+/* Notes the tables that the plan will write, as they are, unless the generation wrote them before; the next transaction has them.
+ * Returns 0 or -ENOMEM. */
+static int note_before(struct control *c)
+{
+        struct sweep *s = &c->sweep;
+        const struct subnet *subnet = sweep_observed(c)->subnet;
+        bool *done = arena_new_array(s->arena, bool, subnet->n_ports);
+
+        if (!done)
+                return -ENOMEM;
+        s->before.arena = s->arena;
+        before_records_mark(&c->before, sweep_number(c), subnet, done);
+        for (const struct plan_step *step = s->decision.plan->steps; step < s->decision.plan->steps + PLAN_N_PHASES; step++)
+                for (uint32_t i = 0; i < step->n_writes; i++) {
+                        uint32_t port = step->writes[i].port;
+                        const struct observed_table *t = &sweep_observed(c)->tables[port];
+                        const struct subnet_port *p = &subnet->ports[port];
+
+                        if (done[port] || t->source == TABLE_UNKNOWN)
+                                continue;
+                        done[port] = true;
+                        if (layout_add(&s->before, subnet->nodes[p->node].guid, p->number, t->entries, t->capacity) < 0)
+                                return -ENOMEM;
+                }
+        return 0;
+}
+
 void sweep_apply(struct control *c)
 {
         struct sweep *s = &c->sweep;
@@ -496,7 +523,7 @@ void sweep_apply(struct control *c)
         s->apply_began = c->now;
         s->n_late_before = gate_n_late(c->gate);
         store_before_writing(c);
-        r = sweep_note_before(c) ?: apply_new(s->arena, s->decision.plan, sweep_observed(c), c->indexes, &options, &s->apply);
+        r = note_before(c) ?: apply_new(s->arena, s->decision.plan, sweep_observed(c), c->indexes, &options, &s->apply);
         if (r < 0) {
                 fail_to_write(c, "the plan could not be carried out", r);
                 return;

@@ -85,6 +85,10 @@ int sync_commit(struct control *c, enum control_state state)
 
         if (s->transaction.error < 0)
                 return sync_end(c, s->transaction.error);
+        if (s->transaction.n == 0) {
+                s->arena = arena_free(s->arena);
+                return 0;
+        }
         control_await(c, state, &(struct control_action) { .kind = CONTROL_STORE, .transaction = &s->transaction });
         return 1;
 }
@@ -228,10 +232,10 @@ static void store(struct control *c)
                 sync_put(c);
                 r = sync_commit(c, CONTROL_STORING_FACTS);
         }
-        if (r < 0) {
+        if (r <= 0)
                 unlock(c);
+        if (r < 0)
                 retry(c, r);
-        }
 }
 
 void sync_locked(struct control *c, const struct control_event *event)

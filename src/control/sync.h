@@ -24,7 +24,7 @@ void sync_unstore(struct control *c);
 struct store_transaction *sync_begin(struct control *c);
 /* Puts leases, and facts that changed. */
 void sync_put(struct control *c);
-/* Returns 1: `state` waits for the answer; or -ENOMEM, and then it has ended. */
+/* Returns 1: `state` waits for the answer; or it has ended: 0, nothing was put; -ENOMEM. */
 int sync_commit(struct control *c, enum control_state state);
 /* Takes the answer: 0, or why it was not committed. Returns it. */
 int sync_end(struct control *c, int r);
