@@ -100,6 +100,11 @@ static void answer_confirmation(struct control *c, enum reload_outcome outcome, 
                 answer(c, outcome, text, request);
 }
 
+void confirm_overtaken(struct control *c)
+{
+        answer_confirmation(c, RELOAD_REFUSED, "another generation came into force before the confirmation was stored");
+}
+
 /* --- confirm -------------------------------------------------------------------------------------------------------- */
 
 void confirm_is_stored(struct control *c)
@@ -139,8 +144,13 @@ void confirm_keep(struct control *c, const struct control_event *event)
         log_add(c->log, LOG_EVENT_CONFIRMED, &where, "generation %" PRIu64 " is confirmed: it stays in force", g->number);
         c->confirm.request = event->asked.request; /* of the only one: now no other change waits */
         control_facts_changed(c);
-        if (c->unstored) /* nothing was written yet: without it there is nothing that could be undone */
+        if (!c->unstored || c->sync.arena) /* soon it is stored */
+                return;
+        if (generation_history_before(&c->history, g->number + 1) < g->number) /* nothing was written: there is nothing to undo */
                 confirm_is_stored(c);
+        else
+                answer_confirmation(c, RELOAD_WAITS, "confirmed; the next sweep stores that, and if pkeyd is restarted before, the change "
+                                    "is undone");
 }
 
 /* --- undo ----------------------------------------------------------------------------------------------------------- */
@@ -228,7 +238,8 @@ bool confirm_admits(const struct control *c, const struct generation *g, struct 
         if (g->facts.undoes > 0 && (!control_serves(c) || (c->confirm.undoing && g->facts.undoes == c->in_force->number)))
                 return true;
         if (g->facts.undoes > 0) { /* it was loaded for too long */
-                (void) findings_error(findings, FINDING_RELOAD_WITHDRAWN, NULL, "the change was confirmed before it was undone");
+                (void) findings_error(findings, FINDING_RELOAD_WITHDRAWN, NULL, "the undo was dropped: before the old files were loaded, "
+                                      "the change was confirmed, or another one took its place");
                 return false;
         }
         if (confirm_waits(c)) {
@@ -251,7 +262,7 @@ const char *confirm_accepted(struct control *c)
         const struct log_about where = about(c);
 
         stop_time(c);
-        answer_confirmation(c, RELOAD_REFUSED, "another generation came into force before the confirmation was stored");
+        confirm_overtaken(c);
         c->sync.facts = FACTS_STORED; /* with the generation */
         g->facts.time = c->wall / USEC_PER_SEC;
         g->is_off_file = g->facts.undoes > 0;

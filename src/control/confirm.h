@@ -32,6 +32,8 @@ void confirm_begin(struct control *c);
 bool confirm_waits(const struct control *c);
 /* A candidate has come into force. Returns why it does not wait to be confirmed, although it should (a static string), or NULL. */
 const char *confirm_accepted(struct control *c);
+/* Another generation came into force: answers the caller of a confirmation that is not stored. */
+void confirm_overtaken(struct control *c);
 /* The undo in c->candidate was refused, or could not be loaded. */
 void confirm_undo_failed(struct control *c);
 

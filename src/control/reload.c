@@ -327,6 +327,8 @@ void reload_candidate(struct control *c, const struct control_candidate *loaded)
         }
         same = !loaded->is_undo && generation_equal(g, wanted);
         if (!same && !admit(c, loaded)) {
+                if (loaded->is_undo)
+                        c->status.n_file_errors = n_file_errors; /* it was not about the present files */
                 generation_unref(g);
                 return;
         }

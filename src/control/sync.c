@@ -172,6 +172,10 @@ static void adopt(struct control *c, struct generation *g)
 
         g->carried_out = is_same && c->in_force->carried_out;
         c->unannounced |= !is_same;
+        if (!is_same) {
+                verbs_check_forget(c->verbs);
+                confirm_overtaken(c);
+        }
         generation_unref(c->in_force);
         c->in_force = sync_continue(c, g);
         c->unstored_before = generation_unref(c->unstored_before);
@@ -248,6 +252,7 @@ void sync_locked(struct control *c, const struct control_event *event)
                 sync_unstore(c);
         if (r == -EUCLEAN || event->lock.changed) /* it stores everything */
                 schedule_full_sweep(&c->schedule);
+        c->may_lack_leases &= r < 0;
         if (r < 0)
                 retry(c, r);
         else if (c->unstored || control_is_guest(c)) /* facts come after the files: the sweep stores both */

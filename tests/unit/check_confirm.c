@@ -149,13 +149,27 @@ START_TEST(is_stored_by_a_sweep)
         ck_assert_int_eq(reload_within(POLICY_2, 600, 1), 0);
         until(CONTROL_STORING);
         ck_assert_int_eq(ask(CONTROL_EVENT_CONFIRM, 7), 0);
-        ck_assert_uint_eq(noted.n_answers, 1); /* nothing was written yet, so that nothing could be undone */
-        ck_assert_int_eq(noted.outcome, RELOAD_CARRIED_OUT);
         answer();
+        ck_assert_uint_eq(noted.n_answers, 0); /* what was stored waits to be confirmed */
         store_waits = false;
         noted.n_facts = 0;
         sweep();
         ck_assert_uint_ge(noted.n_facts, 1);
+        ck_assert_uint_eq(noted.n_answers, 2);
+}
+END_TEST
+
+/* Nothing was written yet, so that nothing could be undone. */
+START_TEST(is_answered_before_the_first_write)
+{
+        serve(POLICY_1);
+        store_r = -ENOSPC;
+        ck_assert_int_eq(reload_within(POLICY_2, 600, 1), 0);
+        next_sweep();
+        ck_assert_uint_eq(status()->in_force->number, 2);
+        ck_assert_int_eq(ask(CONTROL_EVENT_CONFIRM, 7), 0);
+        ck_assert_uint_eq(noted.requests[0], 7);
+        ck_assert_int_eq(noted.outcome, RELOAD_CARRIED_OUT);
 }
 END_TEST
 
@@ -282,6 +296,24 @@ START_TEST(undo_that_fails)
 }
 END_TEST
 
+/* Its change was confirmed while it was loaded. The present files have no error. */
+START_TEST(undo_that_comes_too_late)
+{
+        usec_t began;
+
+        serve(POLICY_1);
+        began = now;
+        change(POLICY_2, 600);
+        at(began + 600 * S);
+        ck_assert_uint_eq(noted.n_undos, 1);
+        ck_assert_int_eq(ask(CONTROL_EVENT_CONFIRM, 7), 0);
+        ck_assert_int_eq(give_undo(SETTINGS, POLICY_1), 0);
+        expect_logged(LOG_EVENT_FINDING, "the undo was dropped");
+        ck_assert_uint_eq(status()->n_file_errors, 0);
+        ck_assert_uint_eq(status()->in_force->number, 2);
+}
+END_TEST
+
 START_TEST(reload_is_withdrawn)
 {
         serve(POLICY_1);
@@ -375,6 +407,39 @@ START_TEST(edited_before_the_start)
 }
 END_TEST
 
+/* pkeyd.yaml was edited meanwhile, so that the generation is stored again; by the store it still waits. */
+START_TEST(confirmed_before_it_is_stored_again)
+{
+        uint64_t wall = (now + wall_offset) / S;
+        const struct generation_key key = { .number = 2 };
+        const struct control_config config = { .goal = CONTROL_SERVE, .program = "pkeyd 1" };
+        _cleanup_findings_ struct findings loaded = { .arena = arena };
+        struct control_event event = {
+                .kind = CONTROL_EVENT_START,
+                .start = {
+                        .remembered = remembered_new("this boot"), .in_force = waiting_generation(wall + 100),
+                        .candidate = make_generation(SETTINGS, POLICY_2), .findings = &loaded,
+                },
+        };
+        struct remembered *m = event.start.remembered;
+
+        m->generation = 2;
+        m->files.has_settings = true;
+        text_add(&m->files.settings, "other");
+        ck_assert_ptr_nonnull(generation_history_note(&m->history, &key));
+        c = control_new(&config);
+        ck_assert_int_eq(give(&event), 0);
+        ck_assert_int_eq(ask(CONTROL_EVENT_CONFIRM, 7), 0);
+        ck_assert_uint_eq(noted.n_stored, 0);
+        ck_assert_uint_eq(noted.requests[0], 7);
+        ck_assert_int_eq(noted.outcome, RELOAD_WAITS);
+        ck_assert_ptr_nonnull(strstr(noted.answer, "the next sweep stores that"));
+        sweep();
+        ck_assert_uint_eq(noted.stored_generation, 2);
+        ck_assert_uint_gt(status()->in_force->facts.confirmed, 0);
+}
+END_TEST
+
 int main(void)
 {
         Suite *s = suite_create("confirm");
@@ -387,6 +452,7 @@ int main(void)
         tcase_add_test(t, stays_when_confirmed);
         tcase_add_test(t, is_answered_when_stored);
         tcase_add_test(t, is_stored_by_a_sweep);
+        tcase_add_test(t, is_answered_before_the_first_write);
         tcase_add_test(t, is_not_due_while_pkeyd_stops);
         tcase_add_test(t, no_second_change);
         tcase_add_test(t, undo_at_any_time);
@@ -394,12 +460,14 @@ int main(void)
         tcase_add_test(t, undo_while_nothing_can_be_stored);
         tcase_add_test(t, undo_of_a_policy_with_errors);
         tcase_add_test(t, undo_that_fails);
+        tcase_add_test(t, undo_that_comes_too_late);
         tcase_add_test(t, reload_is_withdrawn);
         tcase_add_test(t, nothing_to_go_back_to);
         tcase_add_test(t, audit_has_nothing_to_undo);
         tcase_add_test(t, time_goes_on_after_a_restart);
         tcase_add_test(t, time_was_over_before_the_start);
         tcase_add_test(t, edited_before_the_start);
+        tcase_add_test(t, confirmed_before_it_is_stored_again);
         suite_add_tcase(s, t);
         runner = srunner_create(s);
         srunner_run_all(runner, CK_NORMAL);

@@ -576,6 +576,28 @@ START_TEST(confirmation_that_was_not_stored)
 }
 END_TEST
 
+/* pkeyctl undo, on this host, brought another generation into force before the confirmation was stored. */
+START_TEST(confirmation_that_was_overtaken)
+{
+        struct generation *g = make_generation(FOLLOW_SM, POLICY_2);
+
+        shares_store = true;
+        start(FOLLOW_SM, POLICY_1);
+        live(120 * S);
+        g->facts.confirm_for = 600;
+        ck_assert_int_eq(give_generation(g, 4), 0);
+        live(10 * S);
+        ck_assert_int_eq(give(&(struct control_event) { .kind = CONTROL_EVENT_CONFIRM, .asked.request = 5 }), 0);
+        ck_assert_int_eq(state(), CONTROL_LOCKING_FACTS);
+        give_changed_lock(3, POLICY_1);
+        ck_assert_uint_eq(noted.requests[0], 5);
+        ck_assert_int_eq(noted.outcome, RELOAD_REFUSED);
+        live(10 * S);
+        ck_assert_uint_eq(status()->in_force->number, 3);
+        ck_assert_uint_eq(status()->in_force->facts.confirmed, 0);
+}
+END_TEST
+
 /* The lease of the lock ends while tables are written. */
 START_TEST(loses_the_lock)
 {
@@ -889,7 +911,7 @@ int main(void)
                 confirm_timer_of_the_writer, loses_the_lock, no_other_files_while_a_change_waits,
                 notices_that_it_does_not_take_over, does_not_take_over_by_old_tables, mirrors_without_the_lock,
                 own_opensm_may_have_written, own_opensm_while_it_was_down,
-                confirm_on_the_standby, confirmation_that_was_not_stored,
+                confirm_on_the_standby, confirmation_that_was_not_stored, confirmation_that_was_overtaken,
                 writer_goes_on_with_what_was_applied, no_writer_without_the_store, other_head_wrote_unnoticed,
                 passes_requests_on, passes_on_who_waits, answers_a_release_that_is_stored,
                 looks_at_leases,
