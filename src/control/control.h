@@ -13,12 +13,13 @@
  *
  * A *sweep* is one run over the fabric, or over a part of it (enum sweep_kind in schedule.h). Its steps are the states:
  *
- *     idle --due--> [following] --> opening port --> querying port --> discovering --> [choosing] --> surveying --.
- *      ^                                 |                                               ^                        |
- *      |                                 |`- known fabric, some ports to read again -----'                        v
- *      |                                 `-- known fabric, another policy, or leases -------------------------> locking
- *      |                                                                                                          |
- *      |                      .---------------------- [reading conf] <-- [finding SM <--> taking over] <----------'
+ *     idle --due--> [following] --> opening port --> [querying port] --> discovering --> [choosing] --> surveying --.
+ *      ^                                 |                                                 ^                        |
+ *      |                                 |`- known fabric, some ports to read again, ------'                        |
+ *      |                                 |   or OpenSM writes                                                       v
+ *      |                                 `-- known fabric, another policy or leases, and pkeyd writes ---------> locking
+ *      |                                                                                                            |
+ *      |                      .---------------------- [reading conf] <-- [finding SM <--> taking over] <------------'
  *      |                      v
  *      |                   decide --> [storing --> applying] --.           once for each phase
  *      |                      |-----> writing through OpenSM --+--> verify --> [mirroring] --> [storing end] --.
@@ -32,13 +33,14 @@
  *     any state --stop--> ended; from applying only after the write in flight was answered
  *
  * States in brackets are for some settings, or pkeyctl, only. *Decide* and *verify* take no time. Each state but idle waits for
- * one answer (see the table in control.c). Other events may come in any state:
+ * one answer (see the table in control.c), or for a time. Other events may come in any state:
  *
  *     a candidate   takes effect at the next decision. It ends an apply between two writes, and a sweep while that reads; a sweep
  *                   that is overdue only three seconds after its begin
  *     leases        the same, but they end no apply
  *     confirm, undo of the generation in force, by a person
  *     verbs events  a local port changed: the verbs check reads its table again between two sweeps, or a sweep is due soon
+ *     the store     of a guest: another process changed it; it is read between two sweeps
  *     time          of sweeps, retries, the lock, OpenSM, the verbs check, leases, and changes that wait to be confirmed
  *
  * Control owns the generations, the snapshot of the fabric, the knowledge of its tables, the memory of used indexes, the known
@@ -46,8 +48,8 @@
  * reference (generation_ref, snapshot_ref).
  *
  * Invariants: one sweep at a time, one answer outstanding in a sweep. Tables are written only in the states applying and writing
- * through OpenSM, under the lock, by the generation in force, and only after each possible write was stored. Running out of memory
- * ends a sweep, which is tried again later.
+ * through OpenSM, under the lock, by the generation in force (in pkeyctl by the one that it brings into force), and only after each
+ * possible write was stored. Running out of memory ends a sweep, which is tried again later.
  *
  * Where each behaviour is:
  *
@@ -70,6 +72,7 @@
  *     confirm.c           changes that wait to be confirmed, and undo
  *     freezer.c           ports that are frozen, from one sweep to the next
  *     identity.c          nodes that claim a name, from one sweep to the next
+ *     backoff.h           how long to wait before the next try
  *     schedule.c          when the next sweep is due, of which kind, and how long after a failure
  *     control_internal.c  actions; what this host may do: as a guest, on standby, as the writer
  *

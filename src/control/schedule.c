@@ -70,7 +70,7 @@ void schedule_ended(struct schedule *s, usec_t now, enum sweep_kind kind, enum s
         case SWEEP_WAITS:
                 s->sweep_at = now + WAIT_FOR_PORT;
                 break;
-        case SWEEP_STOPPED: /* for a new policy, which is due now */
+        case SWEEP_STOPPED: /* for a new policy or leases, or because the SM may have moved */
                 s->reload_due = true;
                 return;
         case SWEEP_STALE:

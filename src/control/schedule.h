@@ -20,7 +20,7 @@ struct schedule {
         usec_t event_sweep_at;       /* when the last full sweep after an event was due */
         usec_t retry_delay, trouble_delay;
         bool sweep_soon;             /* after a reload: the next sweep of the known fabric is followed by a full one */
-        bool reload_due;             /* a candidate waits for a sweep of the known fabric */
+        bool reload_due;             /* a candidate, or a sweep that was stopped, waits for one of the known fabric */
         bool lease_due;              /* leases wait for a sweep of the known fabric */
         bool is_stale;               /* the last sweep was stale: a candidate waits for a full sweep, too */
 };

@@ -54,7 +54,7 @@ static int plan_once(struct control *c)
         return r;
 }
 
-/* What pkeyctl brings into force may have to wait for what waits to be confirmed already. */
+/* While a change waits to be confirmed, pkeyctl is refused, too. */
 static int admit_once(struct control *c)
 {
         const struct generation *g = c->candidate;

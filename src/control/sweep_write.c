@@ -361,9 +361,9 @@ static void report_gate(struct control *c)
         if (n == 0)
                 return;
         c->status.numbers.n_refused_by_gate += n;
-        (void) snprintf(text, sizeof(text), "pkeyd was about to send %" PRIu64 " write%s that could break a promise (the last one: "
-                        "%s); none of them was sent; this is a bug in pkeyd, please "
-                            "report it", n, text_plural(n), gate_refusal(c->gate));
+        (void) snprintf(text, sizeof(text), "pkeyd did not send %" PRIu64 " write%s that could break a promise (the last one: %s); either "
+                        "a table changed at that moment, or this is a bug in pkeyd: if it happens again, please report it", n,
+                        text_plural(n), gate_refusal(c->gate));
         log_add(c->log, LOG_EVENT_GATE_REFUSED, &(struct log_about) { .generation = c->sweep.generation->number }, "%s", text);
         if (!control_serves(c))
                 (void) findings_add(c->config.findings, FINDING_ERROR, FINDING_BUG, NULL, "%s", text);
