@@ -84,7 +84,8 @@ int command_confirm(struct context *ctx)
 
 /* --- undo ----------------------------------------------------------------------------------------------------------- */
 
-/* Reads both files of a generation; the present settings, if none were stored with it. */
+/* Reads both files of a generation. The present settings stay if none were stored with it, and with a store that head nodes share,
+ * where they may be the other one's. */
 static int read_generation(struct context *ctx, uint64_t number)
 {
         struct generation *g = ctx->files;
@@ -97,7 +98,7 @@ static int read_generation(struct context *ctx, uint64_t number)
         policy = arena_strndup(g->arena, files.policy.bytes ?: "", files.policy.n);
         settings = arena_strndup(g->arena, files.settings.bytes ?: "", files.settings.n);
         r = policy && settings ? 0 : -ENOMEM;
-        if (r == 0 && files.has_settings)
+        if (r == 0 && files.has_settings && !ctx->state.etcd)
                 r = generation_read_settings(g, "(pkeyd.yaml of an older generation)", settings, files.settings.n, &ctx->findings);
         g->audits = false; /* the mode is pkeyd's */
         if (r == 0)

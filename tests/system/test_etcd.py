@@ -435,6 +435,27 @@ def test_certificates_and_users():
         check("etcd denies access to this user" in history(user="root").expect(1).err, "with another password")
 
 
+def test_undo_without_pkeyd():
+    """It takes the policy of the older generation. pkeyd.yaml there may be the other head node's, which names its own files."""
+    with Fabric(two_level(1, 1, 4)) as fabric:
+        both = "role: follow-sm\nbeside_opensm: true\ntimeout: 200ms\n" + Cluster(fabric, 1).settings()
+        m_key = fabric.write("m_key", "0x1\n")
+        os.chmod(m_key, 0o600)
+        settings = {HEADS[0]: fabric.write("first.yaml", both + "m_key_file: %s\n" % m_key), "other": fabric.write("other.yaml", both)}
+
+        def pkeyctl(host, *arguments):
+            return fabric.run([program("pkeyctl"), *arguments, "--yes", "--config", settings[host], "--state-dir",
+                               fabric.path("state-" + host)]).expect(0)
+
+        policies = [Policy().add("one", 0x0010, {"node[0001-0003]": "full"}), Policy().add("one", 0x0010, {"node[0002-0004]": "full"})]
+        for policy in policies:
+            pkeyctl(HEADS[0], "apply", fabric.write("partitions.yaml", policy.yaml()))
+        os.unlink(m_key)
+        pkeyctl("other", "undo")
+        tables = fabric.tables()
+        check(not differences(Oracle(tables, fabric.topology.port_guid(fabric.home)).tables(policies[0]), tables), "the change was not undone")
+
+
 def test_copies_of_a_fabric():
     """There and back. The way out of a full store names the keys of this fabric only."""
     with Fabric(two_level(1, 1, 1), opensm=False) as fabric:
