@@ -2,6 +2,7 @@
 #include "rest/rest_conf.h"
 
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
@@ -29,6 +30,12 @@ struct kind {
 static bool is_name(const char *text)
 {
         return text_has_only(text, 64, TEXT_LETTERS_AND_DIGITS "_-");
+}
+
+/* A client's name has no dot, because that ends it in a token; a pool's may. */
+static bool is_pool(const char *text)
+{
+        return text_has_only(text, 64, TEXT_LETTERS_AND_DIGITS "_-.") && isalnum((unsigned char) *text);
 }
 
 static bool is_subject(const char *text)
@@ -80,7 +87,7 @@ static bool is_address(const char *text)
 static const struct kind a_path = { text_is_path, "an absolute path" };
 static const struct kind a_hash = { is_hash, "a yescrypt hash, as `mkpasswd -m yescrypt` prints it" };
 static const struct kind a_subject = { is_subject, "the subject of a certificate, as in CN=ib-kubernetes" };
-static const struct kind a_name = { is_name, "1 to 64 letters, digits, _ and -" };
+static const struct kind a_pool = { is_pool, "the name of a pool of partitions.yaml" };
 static const struct kind an_address = { is_address, "an address and a port, as in 127.0.0.1:8080 or [::]:443" };
 
 /* --- keys ------------------------------------------------------------------------------------------------------------ */
@@ -217,7 +224,7 @@ static void read_client(struct reader *r, const struct yaml_tree_node *map)
         c.password = get_text(r, map, path, "password", &a_hash);
         c.token = get_text(r, map, path, "token", &a_hash);
         c.certificate = get_text(r, map, path, "certificate", &a_subject);
-        c.pool = get_text(r, map, path, "pool", &a_name);
+        c.pool = get_text(r, map, path, "pool", &a_pool);
         check_client(r, map, path, &c);
         r->conf->clients[r->conf->n_clients++] = c;
 }

@@ -28,7 +28,7 @@ static const char whole[] = "listen: ['[::]:443', '127.0.0.1:8080']\n"
                             "clients:\n"
                             "  admin: {password: " EXAMPLE ", pool: p1}\n"
                             "  k8s: {token: " TOKEN ", password: " COLONS ", pool: p2}\n"
-                            "  nico: {certificate: 'CN=nico,O=x', pool: p3}\n"
+                            "  nico: {certificate: 'CN=nico,O=x', pool: 3k.tenants_a-b}\n"
                             "limits: {requests: 5, body: 2048, connections: 7, time: 2m}\n";
 
 START_TEST(all_keys)
@@ -44,7 +44,7 @@ START_TEST(all_keys)
         ck_assert_str_eq(c->clients[1].name, "k8s");
         ck_assert_str_eq(c->clients[1].token, TOKEN);
         ck_assert_str_eq(c->clients[2].certificate, "CN=nico,O=x");
-        ck_assert_str_eq(c->clients[2].pool, "p3");
+        ck_assert_str_eq(c->clients[2].pool, "3k.tenants_a-b");
         ck_assert_uint_eq(c->max_requests, 5);
         ck_assert_uint_eq(c->max_body, 2048);
         ck_assert_uint_eq(c->max_connections, 7);
@@ -92,6 +92,7 @@ static const struct {
         { "clients: {a: x}\n", "clients.a: is a single value (accepted: a map)", FINDING_YAML_TYPE },
         { "clients: {'a b': {password: " EXAMPLE ", pool: p}}\n", "clients: the value", FINDING_VALUE_INVALID },
         { "clients: {a.b: {password: " EXAMPLE ", pool: p}}\n", "clients: the value", FINDING_VALUE_INVALID },
+        { "clients: {a: {password: " EXAMPLE ", pool: .p}}\n", "clients.a.pool: the value", FINDING_VALUE_INVALID },
         { "clients: {a: {password: " EXAMPLE "}}\n", "the key 'clients.a.pool' is missing", FINDING_KEY_MISSING },
         { "clients: {a: {password: " EXAMPLE ", pool: ''}}\n", "clients.a.pool: the value", FINDING_VALUE_INVALID },
         { "clients: {a: {pool: p}}\n", "clients.a: has no credential", FINDING_KEY_MISSING },
