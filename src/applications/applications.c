@@ -61,6 +61,19 @@ static int set_variables(struct arena *a, uint16_t base, struct application_sett
         return 0;
 }
 
+static void find_limited(struct application_settings *s, uint16_t base)
+{
+        for (uint32_t i = 0; i < s->n_entries; i++) {
+                const struct application_entry *e = &s->entries[i];
+
+                if (!s->limited && !p_key_is_full(e->key))
+                        s->limited = e;
+                if (!s->limited_index0 && p_key_is_used(e->at_index0) && !p_key_is_full(e->at_index0) &&
+                    p_key_base(e->at_index0) != base)
+                        s->limited_index0 = e;
+        }
+}
+
 int application_settings(struct arena *a, const struct application_port *ports, uint32_t n_ports, uint16_t base,
                          struct application_settings *ret)
 {
@@ -73,5 +86,7 @@ int application_settings(struct arena *a, const struct application_port *ports, 
                         r = add_entry(a, &entries[ret->n_entries++]);
         if (r == 0 && ret->n_entries == 0)
                 return -ENOENT;
+        if (r == 0)
+                find_limited(ret, base);
         return r < 0 ? r : set_variables(a, base, ret);
 }

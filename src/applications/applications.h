@@ -55,6 +55,8 @@ struct application_settings {
         uint32_t n_entries;
         struct application_variable variables[APPLICATION_N_VARIABLES];
         bool differs;            /* the index */
+        /* The first entry with a limited P_Key, and the first with a limited one of another partition at index 0; NULL: none */
+        const struct application_entry *limited, *limited_index0;
 };
 
 /* The settings for a partition, by its base. Returns 0, -ENOENT (no port holds it) or -ENOMEM; *ret lives in the arena and borrows

@@ -144,17 +144,17 @@ static void warn_of_indexes(struct context *ctx, const struct env_partition *p)
 /* Names the first port only: one warning is enough. */
 static void warn_of_limited(struct context *ctx, const struct env_partition *p)
 {
-        const struct application_entry *e = &p->settings.entries[0];
+        const struct application_entry *limited = p->settings.limited, *index0 = p->settings.limited_index0;
 
-        if (!p_key_is_full(e->key))
+        if (limited)
                 (void) findings_add(&ctx->findings, FINDING_WARNING, FINDING_ENV_LIMITED, NULL,
-                                    "%s/%u is a limited member of %s: it cannot talk to other limited members", e->port->device,
-                                    e->port->number, output_base(ctx, p->base));
-        if (p_key_is_used(e->at_index0) && !p_key_is_full(e->at_index0) && p_key_base(e->at_index0) != p->base)
+                                    "%s/%u is a limited member of %s: it cannot talk to other limited members", limited->port->device,
+                                    limited->port->number, output_base(ctx, p->base));
+        if (index0)
                 (void) findings_add(&ctx->findings, FINDING_NOTE, FINDING_ENV_LIMITED, NULL,
-                                    "without these settings NCCL and NVSHMEM use index 0, where this host is a limited member of %s: "
-                                    "with another limited member they hang",
-                                    output_base(ctx, p_key_base(e->at_index0)));
+                                    "without these settings NCCL and NVSHMEM use index 0, where %s/%u is a limited member of %s: "
+                                    "with another limited member they hang", index0->port->device, index0->port->number,
+                                    output_base(ctx, p_key_base(index0->at_index0)));
 }
 
 /* --- the partitions --------------------------------------------------------------------------------------------------- */

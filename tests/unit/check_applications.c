@@ -77,6 +77,25 @@ START_TEST(what_programs_take_by_default)
 }
 END_TEST
 
+/* On any port. The entry of the partition itself at index 0 is no other partition. */
+START_TEST(limited_entries)
+{
+        _cleanup_arena_ struct arena *a = arena_new();
+        struct application_settings s;
+
+        ck_assert_int_eq(application_settings(a, ports, 2, 0x0101, &s), 0);
+        ck_assert_ptr_null(s.limited);
+        ck_assert_ptr_eq(s.limited_index0, &s.entries[0]);
+        ck_assert_int_eq(application_settings(a, ports, 4, 0x0101, &s), 0);
+        ck_assert_ptr_eq(s.limited, &s.entries[2]);
+        ck_assert_int_eq(application_settings(a, ports + 2, 2, 0x0101, &s), 0);
+        ck_assert_ptr_null(s.limited_index0);
+        ck_assert_int_eq(application_settings(a, ports, 4, 0x7fff, &s), 0);
+        ck_assert_ptr_eq(s.limited, &s.entries[0]);
+        ck_assert_ptr_eq(s.limited_index0, &s.entries[2]);
+}
+END_TEST
+
 START_TEST(no_port_holds_it)
 {
         _cleanup_arena_ struct arena *a = arena_new();
@@ -100,6 +119,7 @@ int main(void)
         tcase_add_test(t, an_equal_index);
         tcase_add_test(t, different_indexes);
         tcase_add_test(t, what_programs_take_by_default);
+        tcase_add_test(t, limited_entries);
         tcase_add_test(t, no_port_holds_it);
         suite_add_tcase(s, t);
         r = srunner_create(s);
