@@ -233,7 +233,7 @@ void held_add_headline(const struct held_context *context, const struct held *h,
         const char *name = held_partition(context, h->base);
 
         text_add(t, "base 0x%04x", (unsigned) h->base);
-        if (name[0])
+        if (name)
                 text_add(t, " (partition \"%s\")", name);
         text_add(t, " is held: ");
         for (uint32_t i = 0; i < held_n_kept(h->n_waiting); i++)
@@ -406,7 +406,7 @@ const char *held_partition(const struct held_context *context, uint16_t base)
 {
         int i = context->policy ? policy_find_base(context->policy, base) : -1;
 
-        return i < 0 ? "" : context->policy->partitions[i].name;
+        return i < 0 ? NULL : context->policy->partitions[i].name;
 }
 
 DEFINE_WORDS(held_rule_to_string, enum rule_verdict, "?",

@@ -39,7 +39,7 @@ int held_port_find(const struct held_context *context, struct knowledge_name nam
 /* True if times can be given as dates: a clock that shows a year before 2020 is not set. */
 bool held_has_dates(const struct held_context *context);
 
-/* The name of the partition with this base; "": there is none. */
+/* The name of the partition with this base; NULL: there is none. */
 const char *held_partition(const struct held_context *context, uint16_t base);
 
 /* `base 0x0010 (partition "storage") is held: node7/1 gets it when nodeA/1 is known not to hold it` */

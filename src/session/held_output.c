@@ -55,7 +55,7 @@ static json_t *base_object(struct doc *d, const struct held_context *context, co
         const char *name = held_partition(context, h->base);
 
         return json_pack("{s:o, s:o, s:o, s:i, s:o, s:i}", "base", doc_base(h->base),
-                         "partitions", JSON_ARRAY(i, *name ? 1u : 0u, doc_text(name)),
+                         "partitions", JSON_ARRAY(i, name ? 1u : 0u, doc_text(name)),
                          "waiting", JSON_ARRAY(i, held_n_kept(h->n_waiting), waiting_object(d, context, &h->waiting[i])),
                          "n_waiting", (int) h->n_waiting,
                          "held_by", JSON_ARRAY(i, held_n_kept(h->n_by), by_object(d, context, h, &h->by[i])),

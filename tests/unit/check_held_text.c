@@ -411,6 +411,7 @@ START_TEST(logged_when_it_changes)
         ck_assert_uint_eq(e->about.port_guid.v, 0x101);
         ck_assert_uint_eq(e->about.port, 1);
         ck_assert_uint_eq(e->about.p_keys[0].v, 1);
+        ck_assert_ptr_null(e->about.partition); /* no empty field */
         report(s, hold(s));
         ck_assert_ptr_null(log_next(l));
         report(s, held_list_new(arena));
