@@ -223,5 +223,5 @@ int command_report(struct context *ctx)
                 partitions_count(ctx, &r.partitions) ?: list_members(ctx, &r) ?: judge_reach(ctx, &r) ?: read_store(ctx, &r) ?:
                 ask_daemon(ctx, &r) ?: name_host(ctx, &r);
 
-        return e < 0 ? e : output(ctx, &printer, exit_status_of(false, r.unreachable.n + r.n_silent > 0), &r);
+        return e < 0 ? e : output(ctx, &printer, exit_status_of(false, r.unreachable.n + r.n_silent + r.frozen.n > 0), &r);
 }

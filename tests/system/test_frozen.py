@@ -146,6 +146,8 @@ def test_plan_beside_a_second_host():
         check(any("policy in force" in f["text"] for f in frozen), "why it is not refused:", frozen)
         text = fabric.pkeyctl("plan", path).expect(3)
         check("is frozen: " in text.err and "hint: " in text.err, "plan:", text)
+        report = fabric.pkeyctl("report", "--policy", path, "--json").expect(3).json()
+        check_equal([report["counts"][key] for key in ("unreachable", "silent", "frozen")], [0, 0, 2], "counts of the report")
 
         # the rest of a change is planned and applied
         other = fabric.write("other.yaml", names_policy({"node0003": "full", "node0005": "full"}).yaml())
