@@ -331,9 +331,10 @@ static void print_settings(struct context *ctx, const struct pair *p)
 
         while (explain_next_base(&p->a->ends[IN_HARDWARE], &p->b->ends[IN_HARDWARE], &cursor, &base))
                 if (base.verdict == EXPLAIN_TALK)
-                        printf("    programs in %s: UCX_IB_PKEY=0x%04x; NCCL_IB_PKEY=%d on %s, %d on %s\n",
-                               output_base(ctx, base.base), base.base, index_of(ctx, p->a, base.a), output_label(ctx, p->a->port),
-                               index_of(ctx, p->b, base.b), output_label(ctx, p->b->port));
+                        printf("    programs in %s: UCX_IB_PKEY=0x%04x; NVSHMEM_IB_PKEY_INDEX and NCCL_IB_PKEY=%d on %s, %d on %s; "
+                               "IPoIB interface that ends in .%04x\n", output_base(ctx, base.base), base.base,
+                               index_of(ctx, p->a, base.a), output_label(ctx, p->a->port), index_of(ctx, p->b, base.b),
+                               output_label(ctx, p->b->port), p_key_make(base.base, true).v);
         if (p_key_is_used(a) && p_key_is_used(b) && !p_key_is_full(a) && !p_key_is_full(b) && judge(p, IN_HARDWARE) == EXPLAIN_TALK)
                 puts("    programs without such a setting that use index 0 hang: both are limited members there");
 }

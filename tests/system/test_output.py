@@ -205,7 +205,9 @@ def test_explain():
         common = next(c for c in full_full["pairs"][0]["hardware"]["common"] if c["p_key"] == "0x0101")
         tables = {p.name: p.table for p in fabric.tables().values()}
         check_equal((common["index_a"], common["index_b"]), (tables["node0001"].index(0x8101), tables["node0002"].index(0x8101)), "indexes")
-        check("NCCL_IB_PKEY=%d on node0001" % common["index_a"] in verdict("node0001", "node0002"), verdict("node0001", "node0002"))
+        for words in ("UCX_IB_PKEY=0x0101; NVSHMEM_IB_PKEY_INDEX and NCCL_IB_PKEY=%d on node0001" % common["index_a"],
+                      "IPoIB interface that ends in .8101\n"):
+            check(words in verdict("node0001", "node0002"), verdict("node0001", "node0002"))
         check("hang" in verdict("node0002", "node0003") and "hang" not in verdict("node0001", "node0002"), "limited members at index 0")
 
         path = fabric.write("overrides.yaml", Policy().add("a", 0x0101, {"ALL": "full", "node*": "limited", "node0002/mlx5_0": "none"}).yaml())
