@@ -77,7 +77,8 @@ static int judge_reach(struct context *ctx, struct report_data *r)
                reach_kinds(ctx->arena, ctx->subnet, r->matrix.tables, r->matrix.sets, r->matrix.n, &r->kinds, &r->n_kinds);
 }
 
-/* Without a store the report shows its parts as not known. The sweep has reported why the store is unusable. */
+/* Without a store the report shows its parts as not known. The sweep has reported why the store is unusable. What members of leases
+ * hold is by the tables that were read now. */
 static int read_store(struct context *ctx, struct report_data *r)
 {
         struct state state = {};
@@ -88,8 +89,10 @@ static int read_store(struct context *ctx, struct report_data *r)
                 e = state_open(&state, ctx->options->state_dir ?: ctx->fabric.state_dir, false, etcd);
         if (e == 0)
                 e = state_load(&state, &ctx->remembered);
-        if (e == 0 && state.store)
+        if (e == 0 && state.store) {
+                leases_confirm(ctx->remembered->leases, ctx->observed);
                 r->stored = ctx->remembered;
+        }
         state_close(&state);
         return e == -ENOMEM ? e : 0;
 }

@@ -25,12 +25,9 @@ static const char *fold_switch_ports(struct context *ctx, const uint32_t *ports,
         return labels ? fold_names(ctx->arena, labels, n) : NULL;
 }
 
-/* Cuts a list that is too long after a name, and ends it with "...". */
-static json_t *hostlist_of(struct doc *d, const uint32_t *ports, uint32_t n, size_t max)
+/* Cuts a list that is too long after a name, and ends it with "...". NULL: out of memory. */
+static json_t *cut(const char *text, size_t max)
 {
-        struct context *ctx = d->ctx;
-        bool is_endport = n == 0 || ctx->subnet->ports[ports[0]].role == PORT_ENDPORT;
-        const char *text = is_endport ? fold_ports(ctx->arena, ctx->subnet, ports, n) : fold_switch_ports(ctx, ports, n);
         size_t end;
 
         if (!text)
@@ -40,6 +37,14 @@ static json_t *hostlist_of(struct doc *d, const uint32_t *ports, uint32_t n, siz
         for (end = max; end > 0 && text[end] != ',';)
                 end--;
         return json_sprintf("%.*s,...", (int) end, text);
+}
+
+static json_t *hostlist_of(struct doc *d, const uint32_t *ports, uint32_t n, size_t max)
+{
+        struct context *ctx = d->ctx;
+        bool is_endport = n == 0 || ctx->subnet->ports[ports[0]].role == PORT_ENDPORT;
+
+        return cut(is_endport ? fold_ports(ctx->arena, ctx->subnet, ports, n) : fold_switch_ports(ctx, ports, n), max);
 }
 
 static json_t *names(struct doc *d, const uint32_t *ports, uint32_t n)
@@ -348,6 +353,81 @@ static json_t *json_partitions(struct doc *d, const struct report_data *r)
         return array;
 }
 
+/* --- leases ---------------------------------------------------------------------------------------------------------- */
+
+static struct seen_lease seen_lease_of(struct context *ctx, const struct lease *lease)
+{
+        const struct origin *owner = &lease->owner;
+
+        return (struct seen_lease) {
+                .id = lease->id, .pool = lease->wish.pool, .state = lease_state_to_string(lease->state), .p_key = lease->base,
+                .membership = membership_to_string(lease->membership),
+                .owner = *owner->user ? owner->user : output_format(ctx, "%" PRIu32, owner->uid),
+                .created = lease->created * USEC_PER_SEC, .updated = lease->updated * USEC_PER_SEC,
+                .ends = lease->ends * USEC_PER_SEC, .why = lease->why, .n_members = lease_n_wanted(lease),
+                .n_confirmed = lease_n_confirmed(lease), .is_open = lease->is_open, .is_kept = lease->is_kept,
+                .ip_over_ib = lease->ip_over_ib, .mtu = lease->qos.mtu, .service_level = lease->qos.service_level,
+                .rate_limit = lease->qos.rate,
+        };
+}
+
+static bool is_wanted(const struct lease_member *m)
+{
+        return !m->is_leaving && m->state != LEASE_MEMBER_LEFT_OUT;
+}
+
+/* Those with this membership whose ports are in the fabric. */
+static void append_members(struct doc *d, const struct lease *lease, enum membership membership, size_t max, json_t *array)
+{
+        struct report_member *members = arena_new_array(d->ctx->arena, struct report_member, lease->n_members);
+        size_t n = 0;
+
+        for (uint32_t i = 0; members && i < lease->n_members; i++) {
+                const struct lease_member *m = &lease->members[i];
+                uint32_t port = subnet_find_endport(d->ctx->subnet, m->port);
+
+                if (is_wanted(m) && m->membership == membership && port != SUBNET_NONE)
+                        members[n++] = (struct report_member) { lease->base, membership, port };
+        }
+        if (n > 0 || !members)
+                doc_append(d, array, members ? member_object(d, members, n, max) : NULL);
+}
+
+/* A hostlist of the members whose ports are not in the fabric, by the names that the lease has. */
+static json_t *json_absent(struct doc *d, const struct lease *lease, size_t max)
+{
+        const char **labels = arena_new_array(d->ctx->arena, const char *, lease->n_members);
+        size_t n = 0;
+
+        for (uint32_t i = 0; labels && i < lease->n_members; i++) {
+                const struct lease_member *m = &lease->members[i];
+
+                if (is_wanted(m) && subnet_find_endport(d->ctx->subnet, m->port) == SUBNET_NONE)
+                        labels[n++] = m->name;
+        }
+        return labels ? cut(fold_names(d->ctx->arena, labels, n), max) : NULL;
+}
+
+static json_t *lease_object(struct doc *d, const struct lease *lease, size_t max)
+{
+        const struct seen_lease seen = seen_lease_of(d->ctx, lease);
+        json_t *o = json_lease(d, &seen, true), *members = json_array();
+
+        append_members(d, lease, MEMBERSHIP_LIMITED, max, members);
+        append_members(d, lease, MEMBERSHIP_FULL, max, members);
+        doc_add(d, o, "{s:o, s:o}", "members", members, "absent", json_absent(d, lease, max));
+        return o;
+}
+
+static json_t *json_leases(struct doc *d, const struct report_data *r)
+{
+        size_t n = 0;
+        const struct lease *const *leases = r->stored ? leases_list(r->stored->leases, &n) : NULL;
+
+        return r->stored ? JSON_ARRAY(i, n, lease_object(d, leases[i], MAX(MAX_LISTS / MAX(n, (size_t) 1), (size_t) MIN_LIST))) :
+                           json_null();
+}
+
 /* --- the rest -------------------------------------------------------------------------------------------------------- */
 
 /* What is stored of a generation. */
@@ -425,7 +505,7 @@ void report_json(struct doc *d, const struct report_data *r)
                 doc_number(r->stored ? r->stored->generation : 0));
         add_verdict(d, r);
         add_matrix(d, r);
-        doc_add(d, d->root, "{s:o, s:o, s:o}", "partitions", json_partitions(d, r), "tables", json_tables(d, &r->read),
-                "history", json_history(r));
+        doc_add(d, d->root, "{s:o, s:o, s:o, s:o}", "partitions", json_partitions(d, r), "leases", json_leases(d, r),
+                "tables", json_tables(d, &r->read), "history", json_history(r));
         add_daemon(d, r);
 }

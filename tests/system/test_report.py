@@ -147,6 +147,7 @@ def test_data():
         check_equal([(u["who"], u["reason"]) for u in data["unreachable"]], [(MUTE, "timeout")], "the tables that were not read")
         check_equal(data["counts"], {"endports": 22, "switches": 6, "switch_ports": 0, "differ": 0, "unreachable": 1, "silent": 0, "frozen": 0,
                                      "held": 0}, "the counts")
+        check_equal(data["leases"], [], "the leases")
         check_equal([g["generation"] for g in data["history"]], [1], "the history")
         check(data["history"][0]["time"].startswith("20") and data["policy"]["in_force"] is True and data["generation"] == 1, data["policy"])
         check_equal((data["daemon"], data["daemon_state"], data["violations"]), (None, "absent", None), "what is not known without a daemon")
@@ -168,7 +169,7 @@ def test_differences():
         check(data["counts"]["silent"] == 1 and re.fullmatch(r"leaf02/\d", data["silent"]), "the silent port", data["silent"])
         data = scene.fabric.run([program("pkeyctl"), "report", "--json", "--config", scene.fabric.settings(), "--state-dir",
                                  scene.fabric.path("nowhere")]).json()
-        for key in ("policy", "differ", "frozen", "held", "history", "generation"):
+        for key in ("policy", "differ", "frozen", "held", "leases", "history", "generation"):
             check(data[key] is None, key, "is", data[key])
         check(data["counts"]["differ"] is None and data["counts"]["held"] is None and data["partitions"][0]["policy"] is None, data["counts"])
 
@@ -310,8 +311,15 @@ def violation_of(node, names_sender, total, first, last, switch="leaf01/2", satu
             "text": "<b>dropped</b> packets of %s" % node}
 
 
+def lease_of(name, state, total, members=(), absent="", ends=None, keep=True, why=None):
+    return {"id": name, "pool": "jobs", "state": state, "pkey": "0x0777", "membership": "full", "owner": "root", "ends": ends, "why": why,
+            "keep": keep, "members_total": total, "members_confirmed": total if state == "active" else 0, "members": list(members),
+            "absent": absent}
+
+
 def test_sections():
-    """What is seldom on a fabric: violations by sender, differences, held bases, frozen ports, and what is not known of generations."""
+    """What is seldom on a fabric: violations by sender, differences, held bases, frozen ports, leases, and what is not known of
+    generations."""
     with Browser() as browser, Scene() as scene:
         path = scene.fabric.path("page.html")
         scene.report("--output", path).expect(3)
@@ -322,6 +330,9 @@ def test_sections():
             violation_of("node0002", True, 7, "2026-02-03T00:00:00.000000Z", "2026-02-04T00:00:00.000000Z", saturated=True),
             violation_of("node0004", False, 3, None, None),
         ])
+        data["leases"] = [lease_of("job<i>1</i>", "active", 2, ends="2026-02-01T00:00:00.000000Z", members=[
+            {"membership": "limited", "ports": 1, "who": "node0002"}, {"membership": "full", "ports": 1, "who": "node0003"}]),
+            lease_of("rest:0x0777", "releasing", 1, absent="0x000a0b0c0d0e0f01", keep=False, why="released by root")]
         data["history"] = [{"generation": 7, "time": None}, {"generation": 8, "time": "2026-02-01T00:00:00.000000Z"}]
         data["differ"] = [{"role": "enforcing", "ports": 2, "who": "leaf01/[1-2]", "missing": ["0x8020"], "unexpected": ["0x0777"],
                            "enforcement_differs": True}]
@@ -337,6 +348,11 @@ def test_sections():
             ["node0003", "leaf01/2", "1,000", "2026-02-01 00:00:00 UTC", "2026-02-02 00:00:00 UTC"],
             ["node0002", "leaf01/2", "at least 12", "2026-02-01 00:00:00 UTC", "2026-02-04 00:00:00 UTC"],
             ["not known", "node0004, leaf01/2", "3", "not known", "not known"]], "violations by sender")
+        check_equal(rows(browser, "#leases tbody tr"), [
+            ["job<i>1</i>", "jobs", "0x0777 full", "active", "root", "2026-02-01 00:00:00 UTC", "2 of 2",
+             "limited 1 port node0002 full 1 port node0003"],
+            ["rest:0x0777", "jobs", "0x0777 full", "releasing released by root", "root", "when it is released, or after a while without members",
+             "0 of 1", "none not in this fabric now 0x000a0b0c0d0e0f01"]], "the leases")
         check_equal(rows(browser, "#history tbody tr"), [["8", "2026-02-01 00:00:00 UTC"], ["7", "not known"]], "the history")
         check_equal(rows(browser, "#differences tbody tr")[0], ["switch ports", "2", "tenant-a 0x0020 full", "0x0777 limited", "differs",
                                                                 "leaf01/[1-2]"], "the difference")
@@ -354,17 +370,58 @@ def test_sections():
         for words in ("Not everything matches the policy", "2 tables differ", "1 base is held", "1 port is frozen", "1 table could not"):
             check(words in text, repr(words), "is not in", text)
         check_equal(browser.run("document.querySelectorAll('main b, main i').length"), 0, "elements made of data")
-        data.update(policy=None, differ=None, held=None, frozen=None, history=None)
+        data.update(policy=None, differ=None, held=None, frozen=None, history=None, leases=None)
         data["counts"].update(differ=None, held=None, frozen=None)
         for p in data["partitions"]:
             p["policy"] = None
         changed(path, data)
         browser.open(path)
         check_equal(browser.complaints(), [], "complaints of the browser without a policy")
-        for section, words in (("verdict", "No policy was given"), ("held", "Not known without a policy"), ("history", "is not known"),
+        for section, words in (("verdict", "No policy was given"), ("held", "Not known without a policy"), ("history", "is not known"), ("leases", "are not known"),
                                ("differences", "nothing was compared")):
             shown = browser.run("document.getElementById('%s').innerText" % section)
             check(words in shown, repr(words), "is not in", shown)
+
+
+def test_leases():
+    """Those in the store, whether the daemon runs or not, with what the tables say of their members now."""
+    require()
+    nobody = "0x000a0b0c0d0e0f01"
+    pools = "pools:\n  jobs: {pkeys: 0x1000-0x1003, ports: ALL_CAS, lease: unlimited, rest: 0s, allow: root}\n"
+    with Fabric(two_level(2, 1, 4)) as fabric:
+        bus = Bus(fabric)
+        fabric.settings("timeout: 200ms\n")
+        path = fabric.write("partitions.yaml", Policy().add("a", 0x0101, {"node0002": "full"}).yaml() + pools)
+        daemon = Daemon(fabric, path, environment=bus.environment())
+        bus.wait_name()
+
+        def lease(*arguments):
+            fabric.pkeyctl("lease", *arguments, **bus.environment()).expect(0)
+
+        def listed():
+            data = fabric.pkeyctl("lease", "list", "--json", **bus.environment()).expect(0).json()
+            return {x["id"]: x for x in data["leases"]}
+
+        def report():
+            data = fabric.pkeyctl("report", "--policy", path, "--json", **bus.environment()).expect(0).json()
+            return {x["id"]: x for x in data["leases"]}
+
+        lease("create", "--pool", "jobs", "--id", "job1", "--members", "node[0002-0004]", "--for", "2h")
+        lease("edit", "open1", "--pool", "jobs", "--add", "node0005", "--membership", "limited")
+        lease("edit", "open1", "--pool", "jobs", "--add", "node0006," + nobody, "--membership", "full")
+        wait_for(lambda: listed()["open1"]["members_confirmed"] == 2, "the members that are in the fabric")
+        found = report()
+        check_equal({x["id"]: {k: v for k, v in x.items() if k not in ("members", "absent")} for x in found.values()},
+                    listed(), "what `lease list` shows, too")
+        check_equal(found["job1"]["members"], [{"membership": "full", "ports": 3, "who": "node[0002-0004]"}], "members")
+        check_equal(found["job1"]["absent"], "", "members that are absent")
+        check_equal([(m["membership"], m["who"]) for m in found["open1"]["members"]], [("limited", "node0005"), ("full", "node0006")], "members")
+        check_equal(found["open1"]["absent"], nobody, "members that are absent")
+        check_equal(daemon.stop(), 0, "exit status of pkeyd")
+        check_equal(report(), found, "the leases without the daemon")
+        port = next(p for p in fabric.tables().values() if p.name == "node0003")
+        fabric.set_p_key(port, **{"i%d" % [k & 0x7FFF for k in port.table].index(int(found["job1"]["pkey"], 16)): 0})
+        check_equal(report()["job1"]["members_confirmed"], 2, "members that are confirmed by their tables")
 
 
 def test_daemon():
