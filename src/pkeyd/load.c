@@ -66,8 +66,10 @@ static int load_settings(struct generation *g, const struct options *o, const st
 
 static int load_policy(struct generation *g, const struct options *o, const struct load_from *from, struct findings *findings)
 {
+        const char *name = from->undoes ? "(partitions.yaml of an older generation)" : "(last policy in force)";
+
         if (from->policy)
-                return load_stored(g, &from->policy->policy, "(last policy in force)", generation_read_policy, findings);
+                return load_stored(g, &from->policy->policy, name, generation_read_policy, findings);
         return load_file(g, o->policy_file, POLICY_MAX_FILE_SIZE, generation_read_policy, findings);
 }
 
@@ -181,7 +183,7 @@ int load_undo(const struct options *o, struct state *s, const struct control_und
 
         if (r < 0)
                 return state_complain_generation(s, findings, undo->number, r);
-        from = (struct load_from) { .policy = &files, .settings = files.has_settings && !s->etcd ? &files : NULL };
+        from = (struct load_from) { .policy = &files, .settings = files.has_settings && !s->etcd ? &files : NULL, .undoes = true };
         r = load_generation(o, &from, findings, &g);
         stored_files_done(&files);
         if (r < 0)

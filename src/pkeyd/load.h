@@ -10,6 +10,7 @@
 /* Files that are taken from a stored generation (borrowed); NULL: as they are on the disk now. */
 struct load_from {
         const struct stored_files *policy, *settings;
+        bool undoes; /* they are of an older generation, not of the one in force */
 };
 
 /* Appends the findings about both files. Returns 0, -EBADMSG, -ENOMEM; *ret is owned and has number 0. from: NULL: both files. */

@@ -153,6 +153,22 @@ def test_undo():
         stop(daemon)
 
 
+def test_undo_names_its_policy():
+    """What is wrong with the policy of an older generation is not reported of the last one in force."""
+    with fabric_of() as fabric:
+        fabric.settings(SETTINGS)
+        edit(fabric, policy_one().add("more", 0x0012, {"node0099": "full"}))
+        bus = Bus(fabric)
+        daemon = start(fabric, bus)
+        edit(fabric, policy_two())
+        pkeyctl(fabric, bus, "reload").expect(0)
+        before = len(daemon.text())
+        pkeyctl(fabric, bus, "undo", "--yes").expect(0)
+        text = daemon.text()[before:]
+        check("(partitions.yaml of an older generation):" in text and "node0099" in text, text)
+        stop(daemon)
+
+
 def test_killed_while_it_waits():
     """The time goes on without pkeyd; if it is over when pkeyd starts, the change is undone at once."""
     with fabric_of() as fabric:
