@@ -35,9 +35,10 @@ struct log_about {
         const struct p_key *p_keys;
         uint32_t n_p_keys;
         const struct location *where;
-        /* of a violation */
-        const char *switch_name;    /* label of its leaf port */
+        /* of a violation, a held base, or tables that another program rewrote */
+        const char *switch_name;    /* label of the leaf port; of rewritten tables the name of the switch */
         const char *partition;
+        /* of a violation */
         const char *source;         /* violation_source_to_string */
         struct p_key p_key;
         uint64_t count, total;      /* with source only */
