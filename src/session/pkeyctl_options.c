@@ -164,7 +164,7 @@ static const struct command_line_option known_options[] = {
         COMMAND_LINE_OPTION("Port", 'P', PORT, port, "PORT", "and this port of it"),
         { "timeout", 't', COMMAND_LINE_READ, 0, read_timeout, "MS", "wait this long for one MAD; lease create: like 90s, for its members" },
         COMMAND_LINE_OPTION("config", 0, TEXT, config, "FILE", "this host's settings (" CONFIG_DIR "/pkeyd.yaml)"),
-        COMMAND_LINE_OPTION("policy", 0, TEXT, policy, "FILE", "the policy, for show and explain"),
+        COMMAND_LINE_OPTION("policy", 0, TEXT, policy, "FILE", "the policy, if no FILE names it"),
         COMMAND_LINE_OPTION("state-dir", 0, TEXT, state_dir, "DIR", "what is kept between runs (" STATE_DIR ")"),
         COMMAND_LINE_OPTION("topology", 0, TEXT, topology, "FILE", "output of ibnetdiscover instead of a fabric"),
         COMMAND_LINE_OPTION("opensm-config", 0, TEXT, opensm_config, "FILE", "opensm.conf"),
