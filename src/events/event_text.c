@@ -190,7 +190,8 @@ static bool log_rewrites(struct log *l, const struct log_kind *drifted, const st
                 log_rewrite(l, g, subnet, &rewrites[i]);
         if (n_rewrites > EVENT_TEXT_MAX)
                 log_add(l, LOG_EVENT_TABLES_REWRITTEN, &(struct log_about) { .generation = g->number },
-                        "the same on %u more switches", n_rewrites - EVENT_TEXT_MAX);
+                        "the same on %u more switch%s", n_rewrites - EVENT_TEXT_MAX,
+                        n_rewrites - EVENT_TEXT_MAX == 1 ? "" : "es");
         log_kind(l, drifted, g, rest, n_rest);
         return true;
 }
@@ -282,7 +283,7 @@ static void add_differences(struct text *t, struct arena *a, const struct genera
                         add_partition(t, g->policy, (uint16_t) base, &counts[base]);
         }
         if (n > MAX_P_KEYS)
-                text_add(t, "; and %u more partitions", n - MAX_P_KEYS);
+                text_add(t, "; and %u more partition%s", n - MAX_P_KEYS, text_plural(n - MAX_P_KEYS));
         if (n_enforcement > 0)
                 text_add(t, "; enforcement bits of %u port%s", n_enforcement, text_plural(n_enforcement));
 }
@@ -470,6 +471,6 @@ void event_text_held(struct log *l, const struct generation *g, const struct sub
         for (size_t i = 0; i < n && i < EVENT_TEXT_MAX; i++)
                 log_held_base(l, g, &context, items[i]);
         if (n > EVENT_TEXT_MAX)
-                log_add(l, LOG_EVENT_BASE_HELD, &about, "%zu more bases are held; pkeyctl show held lists them",
-                        n - EVENT_TEXT_MAX);
+                log_add(l, LOG_EVENT_BASE_HELD, &about, "%zu more base%s held; pkeyctl show held lists %s", n - EVENT_TEXT_MAX,
+                        n - EVENT_TEXT_MAX == 1 ? " is" : "s are", n - EVENT_TEXT_MAX == 1 ? "it" : "them");
 }

@@ -240,7 +240,7 @@ void held_add_headline(const struct held_context *context, const struct held *h,
                 if (is_first_of_its_kind(h, i))
                         add_alike(context, h, i, t);
         if (h->n_waiting > HELD_MAX)
-                text_add(t, "; and %u more ports wait", h->n_waiting - HELD_MAX);
+                text_add(t, "; and %u more port%s", h->n_waiting - HELD_MAX, h->n_waiting - HELD_MAX == 1 ? " waits" : "s wait");
 }
 
 /* --- what it waits for ----------------------------------------------------------------------------------------------------- */
@@ -392,7 +392,7 @@ void held_add_line(const struct held_context *context, const struct held *h, str
                 held_add_reason(context, &h->by[i], t);
         }
         if (h->n_by > MAX_PORTS)
-                text_add(t, "; and %u more ports (pkeyctl show held)", h->n_by - MAX_PORTS);
+                text_add(t, "; and %u more port%s (pkeyctl show held)", h->n_by - MAX_PORTS, text_plural(h->n_by - MAX_PORTS));
         for (uint32_t i = 0; i < named.n_by; i++) {
                 if (done & 1u << h->by[i].reason)
                         continue;

@@ -508,6 +508,11 @@ START_TEST(standby_differs_much)
         ck_assert_ptr_nonnull(strstr(e->text,
                                      "; 0x0010 p missing on 6 ports, unexpected on 1 port; 0x0011 missing on 1 port;"));
         ck_assert_ptr_nonnull(strstr(e->text, "; 0x0017 missing on 1 port; and 2 more partitions"));
+        d[0].n_missing = 9;
+        event_text_standby(l, g, snapshot->subnet, &v, &reported);
+        e = log_next(l);
+        ck_assert_ptr_nonnull(strstr(e->text, "and 1 more partition"));
+        ck_assert_ptr_null(strstr(e->text, "more partitions"));
         v.n_differ = 4;
         event_text_standby(l, g, snapshot->subnet, &v, &reported);
         e = log_next(l);
