@@ -86,7 +86,7 @@ const struct command commands[] = {
         { "lease", "list", "", "list all leases", 0, 0, command_lease_list, 0, NULL, {} },
         { "lease", "show", "ID", "show one lease with its members", 1, 1, command_lease_show, 0, NULL, {}, .argument = ARGUMENT_LEASE },
         { "watch", NULL, "", "follow the daemon's events, until ^C", 0, 0, command_watch, 0, NULL, {} },
-        { "violations", NULL, "", "list P_Key violations, by sender", 0, 0,
+        { "violations", NULL, "", "list P_Key violations, with the sender if it is known", 0, 0,
           command_violations, 0, NULL, { "since", "node", "once" } },
         { "violations", "--once", "", NULL, 0, 0, command_violations_once, READ_FABRIC, session_choose_self, { "interval" } },
 };
