@@ -8,8 +8,9 @@
  * The server announces a request when it has the headers (`begun`), and again when it has the body (`complete`). The user answers
  * in one of these calls, or later; until then the connection is suspended. If `begun` answers, the server drops the body.
  *
- * Each connection has a deadline, from when it was opened or its last request ended. Then the server cuts off a client that is idle
- * or slow, whatever it has sent so far; one that waits for its answer gets 503, and little more time to take it.
+ * Each connection has a deadline: `limits.time` after it was opened, after its last request ended, and again after the first line
+ * of a request. Then the server cuts off a client that is idle or slow, whatever it has sent so far; one that waits for its answer
+ * gets 503, and little more time to take it.
  */
 
 #include <systemd/sd-event.h>

@@ -183,6 +183,8 @@ void *http_on_target(void *server, const char *target, struct MHD_Connection *mh
         if (!q->target || !q->address)
                 return NULL;
         c->request = q;
+        if (c->deadline < USEC_INFINITY)
+                c->deadline = clock_now() + s->conf->max_time; /* the timer elapses no later, and is then armed again */
         s->n_requests++;
         return STEAL(q);
 }

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import time
 
 from door import KUBE, PASSWORD, SLURM, Door, basic, descriptors, free_port, hash_of, loopback
 from harness import BUILD, Fabric, PATIENCE, Skip, check, check_equal, main, program, read_file, wait_for
@@ -222,6 +223,21 @@ def test_idle_connection():
         for _ in range(3):
             door.request("GET", VERSION, connection=c).expect(200)
         check_equal(c.sock.recv(1), b"", "an idle connection")
+        door.stop()
+
+
+def test_time_of_a_request():
+    """The time that a client was idle does not count for its request."""
+    with Place() as place:
+        door = Door(place, more="limits: {time: 2s}\n")
+        with door.raw() as s:
+            time.sleep(1)
+            begun = time.monotonic()
+            s.sendall(("POST /ufmRest/resources/pkeys HTTP/1.1\r\nHost: a\r\nAuthorization: %s\r\nContent-Length: 100\r\n\r\n{" %
+                       KUBE["Authorization"]).encode())
+            while s.recv(4096):
+                pass
+            check(time.monotonic() - begun >= 2, "a request was cut off after", time.monotonic() - begun)
         door.stop()
 
 
