@@ -10,6 +10,8 @@
 #define MAX_CHANGES 64                  /* that wait */
 #define TIMEOUT     (60 * USEC_PER_SEC) /* of a call: pkeyd stores a change when its sweep has ended */
 
+#define NOT_AVAILABLE "pkeyd is not available: "
+
 enum stage {
         JOB_BEGINS,
         JOB_READS_LEASES,
@@ -140,18 +142,26 @@ static int on_answer(sd_bus_message *m, void *userdata, sd_bus_error *error)
         return 1;
 }
 
-/* pkeyd cannot be reached, or did not answer. */
-static void fail(struct job *job, const char *why)
+/* Answers with 503. may_be_stored: also a change that was sent. */
+static void fail(struct job *job, bool may_be_stored, const char *what, const char *why)
 {
         char text[512];
 
-        pkeyd_bus_note_result(job->jobs->bus, why);
-        (void) snprintf(text, sizeof(text), "pkeyd is not available: %s%s", why,
-                        job->stage == JOB_EDITS ? "; whether the change is stored is not known" : "");
+        (void) snprintf(text, sizeof(text), "%s%.400s%s", what, why,
+                        job->stage == JOB_EDITS && may_be_stored ? "; whether the change is stored is not known" : "");
         if (job->reply.is_change)
                 answer_change(job, REST_UNAVAILABLE, text);
         else
                 refuse(job, text);
+}
+
+/* An error of this process, or of its connection to the bus, which notes for itself when it breaks. */
+static void fail_here(struct job *job, const char *what, int error)
+{
+        if (error == -ENOMEM)
+                fail(job, true, "", "out of memory");
+        else
+                fail(job, true, what, strerror(-error));
 }
 
 static int make_call(struct job *job, enum stage stage, sd_bus_message **ret)
@@ -170,19 +180,21 @@ static int make_call(struct job *job, enum stage stage, sd_bus_message **ret)
 
 static void call(struct job *job, enum stage stage)
 {
+        static const char no_bus[] = "there is no connection to the system bus";
         sd_bus *bus = pkeyd_bus_get(job->jobs->bus);
         _cleanup_message_ sd_bus_message *m = NULL;
         int r;
 
         if (!bus) {
-                fail(job, "there is no connection to the system bus");
+                pkeyd_bus_note_result(job->jobs->bus, no_bus);
+                fail(job, true, NOT_AVAILABLE, no_bus);
                 return;
         }
         r = make_call(job, stage, &m);
         if (r >= 0)
                 r = sd_bus_call_async(bus, &job->call, m, on_answer, job, TIMEOUT);
         if (r < 0)
-                fail(job, strerror(-r));
+                fail_here(job, NOT_AVAILABLE, r);
         else
                 job->stage = stage;
 }
@@ -195,21 +207,43 @@ static void take_edit(struct job *job, sd_bus_message *m)
         int r = lease_messages_read_answer(job->request->arena, m, &answer);
 
         if (r < 0)
-                fail(job, strerror(-r));
+                fail_here(job, "the answer of pkeyd cannot be read: ", r);
         else
                 answer_change(job, rest_edit_outcome(&job->reply.change, answer.outcome, answer.code), answer.text);
 }
 
-static void take_error(struct job *job, const sd_bus_error *e)
+/* No program has the name of pkeyd, or the pkeyd of another fabric has it. */
+static bool is_absent(const sd_bus_error *e)
 {
-        const char *text = e->message ?: e->name;
+        return sd_bus_error_has_name(e, SD_BUS_ERROR_SERVICE_UNKNOWN) || sd_bus_error_has_name(e, SD_BUS_ERROR_NAME_HAS_NO_OWNER) ||
+               sd_bus_error_has_name(e, SD_BUS_ERROR_UNKNOWN_OBJECT);
+}
 
-        if (sd_bus_error_has_name(e, SD_BUS_ERROR_SERVICE_UNKNOWN) || sd_bus_error_has_name(e, SD_BUS_ERROR_NAME_HAS_NO_OWNER))
-                fail(job, "it is not running, or is not on the system bus");
-        else if (job->stage == JOB_EDITS && sd_bus_error_has_name(e, SD_BUS_ERROR_INVALID_ARGS))
+/* pkeyd did not carry out the call. After other errors, as NoReply and NoAnswer, it may have. */
+static bool is_refused(const sd_bus_error *e)
+{
+        return is_absent(e) || sd_bus_error_has_name(e, SD_BUS_ERROR_ACCESS_DENIED) ||
+               sd_bus_error_has_name(e, "org.pkeyd1.Error.TooManyCallers") || sd_bus_error_has_name(e, "org.pkeyd1.Error.Stopping");
+}
+
+/* In place of pkeyd, the bus or sd-bus answered. */
+static bool is_from_bus(sd_bus_message *m)
+{
+        const char *sender = sd_bus_message_get_sender(m);
+
+        return sender && strcmp(sender, "org.freedesktop.DBus") == 0;
+}
+
+static void take_error(struct job *job, sd_bus_message *m)
+{
+        const sd_bus_error *e = sd_bus_message_get_error(m);
+        const char *text = is_absent(e) ? "it is not running, or is not on the system bus" : e->message ?: e->name;
+
+        pkeyd_bus_note_result(job->jobs->bus, is_absent(e) || is_from_bus(m) ? text : NULL);
+        if (job->stage == JOB_EDITS && sd_bus_error_has_name(e, SD_BUS_ERROR_INVALID_ARGS))
                 answer_change(job, REST_REFUSED, text);
         else
-                fail(job, text);
+                fail(job, !is_refused(e), NOT_AVAILABLE, text);
 }
 
 static void take_answer(struct job *job)
@@ -219,7 +253,7 @@ static void take_answer(struct job *job)
         int r;
 
         if (sd_bus_message_is_method_error(m, NULL)) {
-                take_error(job, sd_bus_message_get_error(m));
+                take_error(job, m);
                 return;
         }
         pkeyd_bus_note_result(job->jobs->bus, NULL);
@@ -230,7 +264,7 @@ static void take_answer(struct job *job)
         r = job->stage == JOB_READS_LEASES ? lease_messages_read_list(a, m, &job->view)
                                            : lease_messages_read_ports(a, m, &job->view);
         if (r < 0)
-                fail(job, strerror(-r));
+                fail_here(job, "the answer of pkeyd cannot be read: ", r);
 }
 
 /* The view is current, because no other change is on its way. */

@@ -47,6 +47,7 @@ SYSTEM_MODULES = \
 	tests/system/door.py \
 	tests/system/etcd.py \
 	tests/system/etcd_proxy.py \
+	tests/system/fake_pkeyd.py \
 	tests/system/harness.py \
 	tests/system/lease_load.py \
 	tests/system/netfile.py \

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""pkeyd-rest without pkeyd: logins, TLS, limits, hostile clients, reload. None of these gets 200 for a change."""
+"""pkeyd-rest without a fabric: logins, TLS, limits, hostile clients, reload; and what it makes of pkeyd's answers, which the test
+gives in place of pkeyd."""
 
 import os
 import shutil
@@ -8,9 +9,12 @@ import socket
 import subprocess
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 from door import KUBE, PASSWORD, SLURM, Door, basic, descriptors, free_port, hash_of, loopback
+from fake_pkeyd import FakePkeyd, body_of, edited
 from harness import BUILD, Fabric, PATIENCE, Skip, check, check_equal, main, program, read_file, wait_for
+from private_bus import Bus, require
 
 VERSION = "/ufmRest/app/ufm_version"
 
@@ -114,6 +118,50 @@ def test_no_pkeyd():
         door.request("DELETE", "/ufmRest/resources/pkeys/0x7fff").expect(400, "default partition")
         r = door.request("PATCH", "/ufmRest/resources/pkeys").expect(405)
         check_equal(r.headers["Allow"], "GET, POST, PUT", "Allow")
+        door.stop()
+
+
+ABSENT, FOUND, NOT_KNOWN = "clients get 503 until it is", "pkeyd answers again", "whether the change is stored is not known"
+PKEYS = "/ufmRest/resources/pkeys"
+CHANGE = {"pkey": "0x2000", "guids": ["0x1"]}
+
+
+def test_errors_of_pkeyd():
+    """pkeyd that answers with an error is there. Whether a change is stored is not known only if it may be."""
+    with Place() as place, ThreadPoolExecutor() as threads:
+        require()
+        bus = Bus(place)
+        door, pkeyd = Door(place, bus), FakePkeyd(bus)
+        pkeyd.on["Ports"] = lambda call: call.refuse("org.pkeyd1.Error.NotReady", "not yet")
+        for _ in range(3):  # one of its answers is an error
+            door.request("GET", PKEYS + "?port_info=true").expect(503, "pkeyd is not available: not yet")
+            answer = door.request("POST", PKEYS + "/hosts", {"pkey": "0x2000", "hosts_names": "a"}).expect(503, "not yet")
+            check(NOT_KNOWN not in str(answer), answer)
+
+        def edit(end):
+            """The answer to a change, when pkeyd has done this with the call."""
+            answer = threads.submit(door.request, "POST", PKEYS, CHANGE)
+            end(pkeyd.next_call("EditWith"))
+            return answer.result()
+
+        for name, may_be_stored in (("org.pkeyd1.Error.TooManyCallers", False), ("org.pkeyd1.Error.Stopping", False),
+                                    ("org.freedesktop.DBus.Error.AccessDenied", False), ("org.pkeyd1.Error.NoAnswer", True),
+                                    ("org.freedesktop.DBus.Error.NoMemory", True)):
+            answer = edit(lambda call, name=name: call.refuse(name, "a reason")).expect(503, "pkeyd is not available: a reason")
+            check_equal(NOT_KNOWN in str(answer), may_be_stored, "%s: %s" % (name, answer))
+        edit(lambda call: call.refuse("org.freedesktop.DBus.Error.InvalidArgs", "a reason")).expect(400, "a reason")
+        answer = edit(lambda call: call.answer("s", body_of(("s", "edited")))).expect(503, "the answer of pkeyd cannot be read")
+        check(NOT_KNOWN in str(answer), answer)
+        edit(lambda call: call.answer(*edited())).expect(200)
+        check_equal([ABSENT in door.text(), FOUND in door.text()], [False, False], "logged:\n" + door.text())
+        check(NOT_KNOWN in str(edit(lambda call: pkeyd.end())), "pkeyd ended with a change")
+        for _ in range(2):
+            answer = door.request("POST", PKEYS, CHANGE).expect(503, "pkeyd is not available: it is not running, or is not on the system bus")
+            check(NOT_KNOWN not in str(answer), answer)
+        check_equal([door.text().count(ABSENT), FOUND in door.text()], [1, False], "logged:\n" + door.text())
+        pkeyd = FakePkeyd(bus)
+        edit(lambda call: call.answer(*edited())).expect(200)
+        check_equal([door.text().count(ABSENT), door.text().count(FOUND)], [1, 1], "logged:\n" + door.text())
         door.stop()
 
 
