@@ -71,6 +71,7 @@ static int read_mtu_limit(struct rest_exchange *x, const json_t *j)
 
         if (v != 2 && v != 4)
                 return rest_fail(x, 400, "mtu_limit: is not an MTU in KiB (accepted: 2, 4)");
+        x->has_qos = true;
         x->reply->change.qos.mtu_limit = (uint8_t) v;
         return 0;
 }
@@ -81,6 +82,7 @@ static int read_service_level(struct rest_exchange *x, const json_t *j)
 
         if (!json_is_integer(j) || v < 0 || v > 15)
                 return rest_fail(x, 400, "service_level: is not a service level (accepted: 0 to 15)");
+        x->has_qos = true;
         x->reply->change.qos.service_level = (uint8_t) v;
         return 0;
 }
@@ -91,6 +93,7 @@ static int read_rate_limit(struct rest_exchange *x, const json_t *j)
         uint16_t whole = tenths > 0 && tenths <= UINT16_MAX ? (uint16_t) tenths : 0;
 
         if (whole == tenths && multicast_rate_code_of_tenths(whole) > 0) {
+                x->has_qos = true;
                 x->reply->change.qos.rate_limit = whole;
                 return 0;
         }
@@ -214,11 +217,9 @@ int rest_replace(struct rest_exchange *x)
         return read_change(x, REST_REPLACE, member_keys, ELEMENTS(member_keys));
 }
 
-/* Adds UFM's defaults, if the request has a part of the QoS. */
+/* Adds UFM's defaults to a part of the QoS. */
 static void complete_qos(struct rest_qos *qos)
 {
-        if (qos->mtu_limit == 0 && qos->service_level == 0 && qos->rate_limit == 0)
-                return;
         qos->mtu_limit = qos->mtu_limit ?: REST_DEFAULT_MTU_LIMIT;
         qos->rate_limit = qos->rate_limit ?: REST_DEFAULT_RATE_LIMIT;
 }
@@ -231,7 +232,7 @@ int rest_create(struct rest_exchange *x)
         };
         int r = read_change(x, REST_CREATE, keys, ELEMENTS(keys));
 
-        if (r == 0)
+        if (r == 0 && x->has_qos)
                 complete_qos(&x->reply->change.qos);
         return r;
 }

@@ -20,6 +20,7 @@ struct rest_exchange {
         bool out_of_memory;                  /* a part of a reason is missing */
         enum membership membership;          /* of the members, unless `memberships` has another one */
         bool index0;                         /* of the members */
+        bool has_qos;                        /* the request has a part of the QoS, or all of it */
         const char *hosts;                   /* the node list; NULL: none */
 };
 

@@ -207,6 +207,10 @@ START_TEST(qos_of_an_empty_partition)
         ck_assert_uint_eq(c.qos.mtu_limit, 4);
         ck_assert_uint_eq(c.qos.service_level, 1);
         ck_assert_uint_eq(c.qos.rate_limit, 2000);
+        c = change("POST", "/ufmRest/resources/pkeys/add", "{\"pkey\": \"0x12\", \"service_level\": 0}");
+        ck_assert_uint_eq(c.qos.mtu_limit, 2);
+        ck_assert_uint_eq(c.qos.service_level, 0);
+        ck_assert_uint_eq(c.qos.rate_limit, 25);
         c = change("POST", "/ufmRest/resources/pkeys/add", "{\"pkey\": \"0x12\", \"service_level\": 3}");
         ck_assert_uint_eq(c.qos.mtu_limit, 2);
         ck_assert_uint_eq(c.qos.service_level, 3);
