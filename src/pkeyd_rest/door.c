@@ -266,10 +266,14 @@ static int listen_at(struct door *d)
         if (r < 0)
                 return r;
         r = a ? listeners_new(d->event, s->conf->rest, on_accepted, d, &findings, &d->listeners) : -ENOMEM;
-        if (r == 0)
-                return put_in_force(d, s);
-        (void) server_free(s);
-        door_log_findings(&d->journal, &findings);
+        if (r < 0)
+                (void) server_free(s);
+        else
+                r = put_in_force(d, s);
+        if (r == -EBADMSG)
+                door_log_findings(&d->journal, &findings);
+        else if (r < 0)
+                door_log(&d->journal, DOOR_EVENT_CONF_REFUSED, "cannot start: %s", strerror(-r));
         return r;
 }
 

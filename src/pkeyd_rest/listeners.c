@@ -171,7 +171,7 @@ int listeners_new(sd_event *event, const struct rest_conf *conf, listeners_accep
                 r = findings_error(findings, FINDING_KEY_MISSING, "set `listen` in rest.yaml, or start pkeyd-rest.socket",
                                    "there is no address to listen at");
         if (r < 0)
-                return r == -EBADMSG ? r : -ENOMEM;
+                return r;
         *ret = STEAL(l);
         return 0;
 }

@@ -14,7 +14,7 @@ struct listeners;
 /* The listener takes the accepted socket over. */
 typedef void listeners_accepted_t(int fd, const struct sockaddr *address, socklen_t n_address, void *userdata);
 
-/* Errors become findings. Returns 0, -EBADMSG, -ENOMEM; *ret owned. */
+/* Returns 0, -EBADMSG (findings say why), or another negative errno; *ret owned. */
 int listeners_new(sd_event *event, const struct rest_conf *conf, listeners_accepted_t *accepted, void *userdata,
                   struct findings *findings, struct listeners **ret);
 struct listeners *listeners_free(struct listeners *l);
