@@ -185,8 +185,11 @@ void http_server_take(struct http_server *s, int fd, const struct sockaddr *addr
 void http_server_end(struct http_server *s)
 {
         s->is_ending = true;
-        for (struct rest_connection *c = s->connections; c; c = c->next)
-                if (!c->is_busy)
+        for (struct rest_connection *c = s->connections; c; c = c->next) {
+                const struct http_request *q = to_connection(c)->request;
+
+                if (!q || !q->has_begun)
                         http_cut(to_connection(c));
+        }
         http_check_end(s);
 }

@@ -67,7 +67,7 @@ DEFINE_CLEANUP(struct http_server *, http_server_free)
 
 /* Takes an accepted socket over. With `max` connections it cuts off another one for it, or closes the socket (rest_admit()). */
 void http_server_take(struct http_server *s, int fd, const struct sockaddr *address, socklen_t n_address, size_t max);
-/* Idle connections end now, others when their request is answered. */
+/* Connections without a request end now, others when their request is answered. A request begins when its headers are there. */
 void http_server_end(struct http_server *s);
 
 /* Answers a request; what the response refers to must live in its arena. A second answer is ignored. */

@@ -380,6 +380,39 @@ def test_reload():
         door.stop()
 
 
+def begin_request(door):
+    """The socket of a client whose request the door has begun to read; its body is missing."""
+    s = door.raw()
+    s.sendall(("POST %s HTTP/1.1\r\nHost: a\r\nAuthorization: %s\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n" %
+               (PKEYS, KUBE["Authorization"])).encode())
+    check(s.recv(4096).startswith(b"HTTP/1.1 100 "), "the door does not want the body")
+    return s
+
+
+def test_half_a_request():
+    """A request whose body is on its way is answered after a reload, by its former configuration, and before the end."""
+    with Place() as place:
+        door = Door(place, more="limits: {time: 30m}\n")
+
+        def finish(s):
+            with s:
+                s.sendall(b"{}")
+                answer = b"".join(iter(lambda: s.recv(4096), b""))
+            check(answer.startswith(b"HTTP/1.1 400 ") and b"the key pkey is missing" in answer, answer)
+
+        before = begin_request(door)
+        door.configure(clients="", more="limits: {body: 1024, time: 30m}\n")
+        door.reload("was read again, and is in force")
+        after = begin_request(door)
+        finish(before)
+        idle = door.connect()
+        door.request("GET", VERSION, connection=idle).expect(200)
+        door.process.send_signal(signal.SIGTERM)
+        check_equal(idle.sock.recv(1), b"", "an idle connection")
+        finish(after)
+        check_equal(door.process.wait(timeout=PATIENCE), 0, "exit status; it said:\n" + door.text())
+
+
 def test_hardening():
     """The exposure of the unit, by systemd's own measure: at most 1.5 of 10."""
     program("pkeyd-rest")
