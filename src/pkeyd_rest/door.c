@@ -62,9 +62,10 @@ static void check_login(struct door *d, struct http_request *q, enum rest_prefix
                 .prefix = prefix, .authorization = q->authorization, .certificate = q->certificate, .from = q->from,
         };
         struct login_result result;
+        int r = login_check(d->login, &attempt, clock_now(), &result);
 
-        if (login_check(d->login, &attempt, clock_now(), &result) < 0) {
-                http_refuse(q, 503, "out of memory");
+        if (r < 0) {
+                http_refuse(q, 503, r == -ENOMEM ? "out of memory" : "GnuTLS fails, so no login can be checked");
                 return;
         }
         switch (result.outcome) {

@@ -57,18 +57,19 @@ int login_use(struct login *l, const struct rest_conf *conf)
         return 0;
 }
 
-/* The digest of a credential: of its kind and its header. */
+/* The digest of a credential: of its kind and its header. Returns 0, -ENOMEM, -EIO. */
 static int make_digest(const struct login *l, const struct login_attempt *a, struct rest_digest *ret)
 {
         unsigned char kind = (unsigned char) a->prefix;
         gnutls_hmac_hd_t h;
+        int r = 0;
 
         if (gnutls_hmac_init(&h, GNUTLS_MAC_SHA256, l->key, sizeof(l->key)) < 0)
                 return -ENOMEM;
-        (void) gnutls_hmac(h, &kind, 1);
-        (void) gnutls_hmac(h, a->authorization, strlen(a->authorization));
+        if (gnutls_hmac(h, &kind, 1) < 0 || gnutls_hmac(h, a->authorization, strlen(a->authorization)) < 0)
+                r = -EIO;
         gnutls_hmac_deinit(h, ret->bytes);
-        return 0;
+        return r;
 }
 
 static bool may_hash(struct login *l, const struct rest_address *from, usec_t now)

@@ -38,5 +38,5 @@ struct login_result {
         uint64_t n_failures;              /* of LOGIN_WRONG: failed logins from this address; 0: no credentials were sent */
 };
 
-/* Returns 0 or -ENOMEM. */
+/* Returns 0, -ENOMEM, or -EIO (GnuTLS cannot make a digest). */
 int login_check(struct login *l, const struct login_attempt *attempt, usec_t now, struct login_result *ret);

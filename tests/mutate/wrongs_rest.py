@@ -56,7 +56,7 @@ WRONGS = [
     Wrong("door-certificate-unverified", CERTIFICATE, "chain && n > 0 && is_verified(session) ?", "chain && n > 0 ?"),
     Wrong("door-clients-without-limit", LOGIN, "ret->outcome = LOGIN_TOO_MANY_REQUESTS;", ";"),
     Wrong("door-failures-without-delay", LOGIN, "                ret->delay = failure.delay;\n", ""),
-    Wrong("door-digest-of-any-prefix", LOGIN, "        (void) gnutls_hmac(h, &kind, 1);\n", "        (void) kind;\n"),
+    Wrong("door-digest-of-any-prefix", LOGIN, "gnutls_hmac(h, &kind, 1) < 0", "kind == 99"),
     Wrong("door-logins-outlive-a-reload", LOGIN, "        l->logins.n = 0;\n", ""),
     Wrong("door-hashes-without-limit", LOGIN, "return rest_bucket_take(&l->hashes, &all_hashes, now) == 0;", "return true;"),
     Wrong("door-answers-before-pkeyd", JOBS, "        else\n                call(job, JOB_EDITS);\n", "        else {\n                call(job, JOB_EDITS);\n                answer_change(job, REST_STORED, NULL);\n        }\n"),
