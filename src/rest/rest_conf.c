@@ -169,7 +169,7 @@ static int read_listen(struct reader *r)
                 if (text && c->n_listen < REST_CONF_MAX_LISTEN)
                         c->listen[c->n_listen++] = text;
                 else if (text)
-                        refuse(r, n, "listen", "at most 16 addresses");
+                        refuse(r, n, "listen", report_text(&r->report, "at most %d addresses", REST_CONF_MAX_LISTEN));
         }
         return 0;
 }
@@ -239,7 +239,7 @@ static int read_clients(struct reader *r)
         if (!map)
                 return 0;
         if (map->n_children > REST_CONF_MAX_CLIENTS) {
-                refuse(r, map, "clients", "at most 1000 clients");
+                refuse(r, map, "clients", report_text(&r->report, "at most %d clients", REST_CONF_MAX_CLIENTS));
                 return 0;
         }
         r->conf->clients = arena_new_array(r->tree.arena, struct rest_client, map->n_children);
