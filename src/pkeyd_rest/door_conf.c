@@ -26,7 +26,7 @@ static int refuse_file(struct findings *findings, const char *path, const char *
         return findings->out_of_memory ? -ENOMEM : -EBADMSG;
 }
 
-/* libmicrohttpd would not say why it cannot start with these files. */
+/* libmicrohttpd does not report why it cannot start with these files. */
 static int check_tls(const struct door_conf *c, struct findings *findings)
 {
         gnutls_datum_t certificate = datum_of(c->tls.certificate), key = datum_of(c->tls.key), ca = datum_of(c->tls.client_ca);

@@ -77,7 +77,8 @@ void http_refuse(struct http_request *q, unsigned status, const char *text);
 /* Answers 401 after this time. If too many requests wait for such an answer, the connection is cut off instead. */
 void http_refuse_login(struct http_request *q, usec_t delay, const char *text);
 
-/* Returns whether the client is still connected and has no answer yet. */
+/* Returns whether the connection has not ended, as far as is known (a suspended one is not watched), and the request has no answer
+ * yet. */
 bool http_request_is_awaited(const struct http_request *q);
 struct http_request *http_request_ref(struct http_request *q);
 struct http_request *http_request_unref(struct http_request *q);

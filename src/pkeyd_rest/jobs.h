@@ -6,8 +6,8 @@
  *
  * A job reads from pkeyd what its request needs, makes the view, and lets rest/ answer. It sends a change to pkeyd, and passes the
  * outcome on: a client gets 200 only for a change that pkeyd stored. One change at a time reads its view and is sent; the others
- * wait in a bounded queue. A job that was not sent yet is dropped when its client gives up; a change that was sent is logged in
- * any case.
+ * wait in a bounded queue. A job that was not sent yet when its client's time is over is dropped; a change that was sent is logged
+ * in any case.
  */
 
 #include "pkeyd_rest/http.h"

@@ -150,7 +150,7 @@ struct rest_reply {
         struct rest_change change;
 };
 
-/* What came of a change. */
+/* The outcome of a change. */
 enum rest_outcome {
         REST_STORED,
         REST_REFUSED,     /* 400 */

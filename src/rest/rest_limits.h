@@ -51,7 +51,7 @@ struct rest_failure {
         usec_t delay;   /* of the answer */
         uint64_t n;     /* failures of the address so far, this one included */
 };
-/* name: n_name bytes, as the client said it. */
+/* name: n_name bytes, as the client sent it. */
 struct rest_failure rest_failures_add(struct rest_failures *f, const struct rest_address *from, const char *name, size_t n_name,
                                       usec_t now);
 /* Returns whether a failure of this address is still remembered. */
