@@ -246,6 +246,36 @@ START_TEST(ports_of_members)
 }
 END_TEST
 
+/* A name in a query counts as a whole. */
+START_TEST(names_in_queries)
+{
+        struct rest_reply all = handle("GET", "/ufmRest/resources/ports", NULL);
+
+        get("/ufmRest/resources/ports?sys_types=Computer", all.response.body);
+        get("/ufmRest/resources/ports?x=sys_type=Computer", all.response.body);
+}
+END_TEST
+
+/* UFM's words. The physical state is derived from the logical one, which pkeyd has. */
+START_TEST(states_of_ports)
+{
+        static const char *const words[] = {
+                [PORT_STATE_NONE] = "\"physical_state\":\"Down\",\"logical_state\":\"Unknown\"",
+                [PORT_STATE_DOWN] = "\"physical_state\":\"Down\",\"logical_state\":\"Down\"",
+                [PORT_STATE_INIT] = "\"physical_state\":\"Link Up\",\"logical_state\":\"Initialize\"",
+                [PORT_STATE_ARMED] = "\"physical_state\":\"Link Up\",\"logical_state\":\"Armed\"",
+                [PORT_STATE_ACTIVE] = "\"physical_state\":\"Link Up\",\"logical_state\":\"Active\"",
+        };
+        const struct rest_port port = { .guid = { 1 }, .node_name = "node01", .state = (enum port_state) _i };
+        const struct rest_view one = { .ports = &port, .n_ports = 1 };
+        const struct rest_request q = { .method = "GET", .target = "/ufmRest/resources/ports" };
+        struct rest_reply reply;
+
+        ck_assert_int_eq(rest_handle(arena, &q, &one, &reply), 0);
+        ck_assert_msg(strstr(reply.response.body, words[_i]) != NULL, "%s", reply.response.body);
+}
+END_TEST
+
 /* The low bytes of the GUIDs of a change. */
 static void expect_members(const struct rest_change *c, const char *guids)
 {
@@ -679,6 +709,8 @@ int main(void)
         tcase_add_test(t, nv_config_manager);
         tcase_add_test(t, qos_of_an_empty_partition);
         tcase_add_test(t, ports_of_members);
+        tcase_add_test(t, names_in_queries);
+        tcase_add_loop_test(t, states_of_ports, PORT_STATE_NONE, PORT_STATE_ACTIVE + 1);
         tcase_add_test(t, ufm_slurm);
         tcase_add_test(t, others);
         tcase_add_test(t, default_partition);

@@ -81,6 +81,7 @@ START_TEST(example)
 }
 END_TEST
 
+#define FOUR "'[::]:443', '[::]:443', '[::]:443', '[::]:443', "
 #define CLIENTS "clients: {a: {password: " EXAMPLE ", pool: p}}\n"
 
 static const struct {
@@ -96,6 +97,7 @@ static const struct {
         { "clients: {a: {password: " EXAMPLE "}}\n", "the key 'clients.a.pool' is missing", FINDING_KEY_MISSING },
         { "clients: {a: {password: " EXAMPLE ", pool: ''}}\n", "clients.a.pool: the value", FINDING_VALUE_INVALID },
         { "clients: {a: {pool: p}}\n", "clients.a: has no credential", FINDING_KEY_MISSING },
+        { "clients: {a: {password: $6$salt$x$y, pool: p}}\n", "clients.a.password: the value", FINDING_VALUE_INVALID },
         { "clients: {a: {password: secret, pool: p}}\n", "clients.a.password: the value", FINDING_VALUE_INVALID },
         { "clients: {a: {password: $6$abc$abc, pool: p}}\n", "yescrypt", FINDING_VALUE_INVALID },
         { "clients: {a: {token: [secret], pool: p}}\n", "clients.a.token: is a list", FINDING_YAML_TYPE },
@@ -109,6 +111,7 @@ static const struct {
         { CLIENTS "tls: {certificate: /a, key: /b, ca: /c}\n", "tls: this key is unknown", FINDING_KEY_UNKNOWN },
         { "tls: {certificate: /a, key: /b, client_ca: c}\nclients: {a: {certificate: CN=a, pool: p}}\n",
           "tls.client_ca: the value", FINDING_VALUE_INVALID },
+        { CLIENTS "listen: [" FOUR FOUR FOUR FOUR "'[::]:443']\n", "at most 16 addresses", FINDING_VALUE_INVALID },
         { CLIENTS "listen: 443\n", "listen: the value", FINDING_VALUE_INVALID },
         { CLIENTS "listen: ['[::]:0']\n", "listen: the value", FINDING_VALUE_INVALID },
         { CLIENTS "listen: ['[::]:65536']\n", "listen: the value", FINDING_VALUE_INVALID },
@@ -118,7 +121,12 @@ static const struct {
         { CLIENTS "limits: {requests: 0}\n", "limits.requests: the value", FINDING_VALUE_INVALID },
         { CLIENTS "limits: {requests: 10x}\n", "limits.requests: the value", FINDING_VALUE_INVALID },
         { CLIENTS "limits: {body: 1048577}\n", "1024 to 1048576", FINDING_VALUE_INVALID },
+        { CLIENTS "limits: {body: 1023}\n", "1024 to 1048576", FINDING_VALUE_INVALID },
+        { CLIENTS "limits: {connections: 0}\n", "1 to 10000", FINDING_VALUE_INVALID },
+        { CLIENTS "limits: {connections: 10001}\n", "1 to 10000", FINDING_VALUE_INVALID },
         { CLIENTS "limits: {time: 10}\n", "limits.time: the value", FINDING_VALUE_INVALID },
+        { CLIENTS "limits: {time: 0s}\n", "1s to 1h", FINDING_VALUE_INVALID },
+        { CLIENTS "limits: {time: 61m}\n", "1s to 1h", FINDING_VALUE_INVALID },
         { CLIENTS "limit: {}\n", "this key is unknown (accepted: listen, tls, clients, limits)", FINDING_KEY_UNKNOWN },
 };
 
