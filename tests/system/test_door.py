@@ -80,9 +80,11 @@ def test_logins():
         check_equal(door.get(VERSION), {"ufm_release_version": "6.19.0"}, "version")
         check_equal(door.get("/ufmRestV3/app/ufm_version", headers=SLURM), {"ufm_release_version": "6.19.0"}, "version by a token")
         r = door.request("GET", VERSION, headers={}).expect(401, "authentication is required")
-        check_equal(r.headers["WWW-Authenticate"], 'Basic realm="pkeyd", charset="UTF-8"', "the challenge")
+        check_equal((r.headers["WWW-Authenticate"], r.headers["Cache-Control"]), ('Basic realm="pkeyd", charset="UTF-8"', "no-store"), "headers")
+        begun = time.monotonic()
         for headers in (basic("kube", "wr0ng"), basic("nobody", PASSWORD), basic("slurm", "x")):
             door.request("GET", VERSION, headers=headers).expect(401, "is wrong")
+        check(time.monotonic() - begun >= 1.75, "answers to wrong logins after", time.monotonic() - begun)  # 0.25 + 0.5 + 1
         for headers in ({"Authorization": "Bearer x"}, {"Authorization": "Basic !"}, SLURM):
             door.request("GET", VERSION, headers=headers).expect(401, "authentication is required")
         door.request("GET", "/ufmRestV3/app/ufm_version").expect(401)
@@ -228,6 +230,44 @@ def test_many_wrong_logins():
         door.get(VERSION)
         for s in sockets:
             s.close()
+        door.stop()
+
+
+def connect_from(address, door):
+    return socket.create_connection(("127.0.0.1", door.port), PATIENCE, (address, 0))
+
+
+def test_wrong_logins_of_another():
+    """An address with failed logins does not keep the others from logging in."""
+    with Place() as place:
+        door = Door(place)
+        sockets = []
+        for i in range(60):
+            s = connect_from("127.0.0.2", door)
+            s.sendall(("GET %s HTTP/1.1\r\nHost: a\r\nAuthorization: %s\r\n\r\n" % (VERSION, basic("kube", "wrong%d" % i)["Authorization"])).encode())
+            sockets.append(s)
+        for n in range(1, 9):  # with another number of blanks it is another credential, which has to be checked
+            door.get(VERSION, headers={"Authorization": KUBE["Authorization"].replace(" ", " " * n)})
+        for s in sockets:
+            s.close()
+        door.process.kill()  # SIGTERM would wait for the delayed answers
+
+
+def test_delayed_answers():
+    """No more than 16 wait at a time; in all there can be more."""
+    with Place() as place:
+        door = Door(place)
+        for batch in range(2):
+            sockets = []
+            for i in range(9):
+                name = "%d.%d" % (batch, i + 1)
+                s = connect_from("127.0." + name, door)
+                s.sendall(("GET %s HTTP/1.1\r\nHost: a\r\nAuthorization: %s\r\n\r\n" % (VERSION, basic(name, "wrong")["Authorization"])).encode())
+                sockets.append(s)
+            for s in sockets:
+                with s:
+                    answer = s.recv(100)
+                    check(answer.startswith(b"HTTP/1.1 401 "), "batch", batch, answer)
         door.stop()
 
 
