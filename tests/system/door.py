@@ -58,10 +58,10 @@ def loopback():
 class Door:
     """pkeyd-rest on a port of 127.0.0.1."""
 
-    def __init__(self, fabric, bus=None, more="", files=None, tls="", clients="", arguments=()):
+    def __init__(self, fabric, bus=None, more="", files=None, tls="", clients="", arguments=(), listen="127.0.0.1:{0}"):
         loopback()
         self.fabric, self.port, self.tls, self.bus = fabric, free_port(), tls, bus
-        self.clients = clients
+        self.clients, self.listen = clients, listen  # with {0} for the port
         self.log = fabric.path("door-%d.err" % len(fabric.children))
         self.configure(more)
         environment = bus.environment() if bus else {"DBUS_SYSTEM_BUS_ADDRESS": "unix:path=" + fabric.path("no-bus")}
@@ -73,9 +73,9 @@ class Door:
     def configure(self, more="", clients=None):
         """Writes rest.yaml."""
         clients = clients if clients is not None else self.clients
-        self.file = self.fabric.write("rest.yaml", "listen: 127.0.0.1:%d\n%sclients:\n  kube: {password: %s, pool: tenants}\n"
+        self.file = self.fabric.write("rest.yaml", "listen: %s\n%sclients:\n  kube: {password: %s, pool: tenants}\n"
                                       "  slurm: {token: %s, pool: jobs}\n%s%s" %
-                                      (self.port, self.tls, hash_of(PASSWORD), hash_of(TOKEN), clients, more))
+                                      (self.listen.format(self.port), self.tls, hash_of(PASSWORD), hash_of(TOKEN), clients, more))
         os.chmod(self.file, 0o640)
 
     def text(self):

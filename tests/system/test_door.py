@@ -2,6 +2,7 @@
 """pkeyd-rest without a fabric: logins, TLS, limits, hostile clients, reload; and what it makes of pkeyd's answers, which the test
 gives in place of pkeyd."""
 
+import http.client
 import os
 import shutil
 import signal
@@ -462,6 +463,24 @@ def test_hardening():
                         os.path.join(BUILD, "systemd/pkeyd-rest.service")], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     check_equal(r.returncode, 0, r.stdout[-2000:])
     check("Overall exposure level" in r.stdout, r.stdout)
+
+
+def test_addresses():
+    """[::] takes IPv4, too, and then logs its addresses as such; with an IPv4 address beside it, each takes its own."""
+    with Place() as place:
+        loopback()
+        try:
+            socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+        except OSError as error:
+            raise Skip("there is no IPv6: %s" % error)
+        for listen, count in (("'[::]:{0}'", "1 address"), ("['[::]:{0}', '127.0.0.1:{0}']", "2 addresses")):
+            door = Door(place, listen=listen)
+            check("serves 2 clients at %s," % count in door.text(), door.text())
+            door.get(VERSION)
+            door.get(VERSION, connection=http.client.HTTPConnection("::1", door.port, timeout=PATIENCE))
+            door.request("GET", VERSION, headers=basic("kube", "wr0ng")).expect(401)
+            check("a login from 127.0.0.1 failed" in door.text(), door.text())
+            door.stop()
 
 
 def start_with_socket(place, s):
