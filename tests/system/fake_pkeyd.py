@@ -19,14 +19,14 @@ def align(data, n):
 
 
 def put(data, kind, value):
-    """Appends a value; of arrays only empty ones. kind: s, o, g, u, or a and the alignment of an element, as a8."""
+    """Appends a value. kind: s, o, g, u, or a and the alignment of an element, as a8; the value then is the bytes of the elements."""
     if kind == "g":
         return data + struct.pack("<B", len(value)) + value.encode() + b"\0"
     data = align(data, 4)
     if kind == "u":
         return data + struct.pack("<I", value)
     if kind[0] == "a":
-        return align(data + struct.pack("<I", 0), int(kind[1:]))
+        return align(data + struct.pack("<I", len(value)), int(kind[1:])) + value
     return data + struct.pack("<I", len(value.encode())) + value.encode() + b"\0"
 
 
@@ -37,18 +37,36 @@ def body_of(*values):
     return data
 
 
-NO_LEASES = "aa{sv}", body_of(("a4", None))
-NO_PORTS = "a(ttyqsyy)", body_of(("a8", None))
+NO_LEASES = "aa{sv}", body_of(("a4", b""))
+NO_PORTS = "a(ttyqsyy)", body_of(("a8", b""))
 
 
-def edited(outcome="edited", text="it is stored"):
-    """The answer to EditWith and ReleaseWith."""
-    return "ssa{sv}a(suusssss)", body_of(("s", outcome), ("s", text), ("a8", None), ("a8", None))
+def edited(outcome="edited", text="it is stored", findings=()):
+    """The answer to EditWith and ReleaseWith. findings: (severity, code, text) of each."""
+    elements = b""
+    for severity, code, sentence in findings:
+        elements = align(elements, 8)
+        for kind, value in zip("suusssss", ("", 0, 0, severity, code, sentence, "", "")):
+            elements = put(elements, kind, value)
+    return "ssa{sv}a(suusssss)", body_of(("s", outcome), ("s", text), ("a8", b""), ("a8", elements))
+
+
+def first_texts(signature, body, order):
+    """The texts at the beginning of a body."""
+    texts, at = [], 0
+    for _ in range(len(signature) - len(signature.lstrip("s"))):
+        at += -at % 4
+        size = struct.unpack_from(order + "I", body, at)[0]
+        texts.append(body[at + 4:at + 4 + size].decode())
+        at += 4 + size + 1
+    return texts
 
 
 class Call:
-    def __init__(self, pkeyd, fields, serial):
-        self.pkeyd, self.serial = pkeyd, serial
+    """texts: its first arguments, as the pool and the ID of EditWith."""
+
+    def __init__(self, pkeyd, fields, serial, texts):
+        self.pkeyd, self.serial, self.texts = pkeyd, serial, texts
         self.member, self.sender = fields.get(MEMBER), fields.get(SENDER)
 
     def answer(self, signature, body):
@@ -102,12 +120,12 @@ class FakePkeyd:
         return data
 
     def next_message(self):
-        """(type, fields, serial)"""
+        """(type, fields, serial, first texts)"""
         head = self.receive(16)
         order = "<" if head[:1] == b"l" else ">"
         n_body, serial, n = struct.unpack(order + "III", head[4:])
         array, fields, at = self.receive(n + -n % 8)[:n], {}, 0
-        self.receive(n_body)
+        body = self.receive(n_body)
         while at < n:
             at += -at % 8
             code, kind = array[at], array[at + 2:at + 3].decode()
@@ -118,15 +136,15 @@ class FakePkeyd:
             size = array[at] if kind == "g" else struct.unpack_from(order + "I", array, at)[0]
             at += 1 if kind == "g" else 4
             fields[code], at = array[at:at + size].decode(), at + size + 1
-        return head[1], fields, serial
+        return head[1], fields, serial, first_texts(fields.get(SIGNATURE, ""), body, order)
 
     def serve(self):
         try:
             while True:
-                kind, fields, serial = self.next_message()
+                kind, fields, serial, texts = self.next_message()
                 if kind != CALL:
                     continue
-                call = Call(self, fields, serial)
+                call = Call(self, fields, serial, texts)
                 answer = self.on.get(call.member)
                 if answer:
                     answer(call)

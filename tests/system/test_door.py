@@ -2,7 +2,9 @@
 """pkeyd-rest without a fabric: logins, TLS, limits, hostile clients, reload; and what it makes of pkeyd's answers, which the test
 gives in place of pkeyd."""
 
+import contextlib
 import http.client
+import json
 import os
 import shutil
 import signal
@@ -13,7 +15,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 from door import KUBE, PASSWORD, SLURM, Door, basic, descriptors, free_port, hash_of, loopback
-from fake_pkeyd import FakePkeyd, body_of, edited
+from fake_pkeyd import NO_LEASES, FakePkeyd, body_of, edited
 from harness import BUILD, Fabric, PATIENCE, Skip, check, check_equal, main, program, read_file, wait_for
 from private_bus import Bus, require
 
@@ -114,7 +116,7 @@ def test_no_pkeyd():
             check_equal(r.headers["Retry-After"], "1", "Retry-After")
         text = door.text()
         check_equal(text.count("pkeyd is not available: the system bus"), 1, "entries about pkeyd:\n" + text)
-        check("client kube at 127.0.0.1: add P_Key 0x2000: unavailable" in text and "0x0000000000000001" in text, text)
+        check("warning: client kube at 127.0.0.1: add P_Key 0x2000: unavailable" in text and "0x0000000000000001" in text, text)
         # what is wrong is refused all the same
         door.request("POST", "/ufmRest/resources/pkeys", {"pkey": "0x2000"}).expect(400, "guids is missing")
         door.request("POST", "/ufmRest/resources/pkeys", "{").expect(400, "not JSON")
@@ -126,7 +128,10 @@ def test_no_pkeyd():
 
 ABSENT, FOUND, NOT_KNOWN = "clients get 503 until it is", "pkeyd answers again", "whether the change is stored is not known"
 PKEYS = "/ufmRest/resources/pkeys"
-CHANGE = {"pkey": "0x2000", "guids": ["0x1"]}
+
+
+def change(base):
+    return {"pkey": "0x%x" % base, "guids": ["0x1"]}
 
 
 def test_errors_of_pkeyd():
@@ -143,7 +148,7 @@ def test_errors_of_pkeyd():
 
         def edit(end):
             """The answer to a change, when pkeyd has done this with the call."""
-            answer = threads.submit(door.request, "POST", PKEYS, CHANGE)
+            answer = threads.submit(door.request, "POST", PKEYS, change(0x2000))
             end(pkeyd.next_call("EditWith"))
             return answer.result()
 
@@ -155,16 +160,163 @@ def test_errors_of_pkeyd():
         edit(lambda call: call.refuse("org.freedesktop.DBus.Error.InvalidArgs", "a reason")).expect(400, "a reason")
         answer = edit(lambda call: call.answer("s", body_of(("s", "edited")))).expect(503, "the answer of pkeyd cannot be read")
         check(NOT_KNOWN in str(answer), answer)
+        for findings, status in (((("warning", "lease.none", "a warning"), ("error", "lease.index0-taken", "an error"),
+                                   ("error", "lease.refused", "another")), 409), ((("note", "lease.none", "a note"),), 503)):
+            answer = edit(lambda call, findings=findings: call.answer(*edited("refused", "the answer", findings)))
+            answer.expect(status, "an error" if status == 409 else "the answer")
         edit(lambda call: call.answer(*edited())).expect(200)
         check_equal([ABSENT in door.text(), FOUND in door.text()], [False, False], "logged:\n" + door.text())
         check(NOT_KNOWN in str(edit(lambda call: pkeyd.end())), "pkeyd ended with a change")
+        check(ABSENT in door.text(), door.text())
         for _ in range(2):
-            answer = door.request("POST", PKEYS, CHANGE).expect(503, "pkeyd is not available: it is not running, or is not on the system bus")
+            answer = door.request("POST", PKEYS, change(0x2000)).expect(503, "pkeyd is not available: it is not running, or is not on the system bus")
             check(NOT_KNOWN not in str(answer), answer)
         check_equal([door.text().count(ABSENT), FOUND in door.text()], [1, False], "logged:\n" + door.text())
         pkeyd = FakePkeyd(bus)
         edit(lambda call: call.answer(*edited())).expect(200)
         check_equal([door.text().count(ABSENT), door.text().count(FOUND)], [1, 1], "logged:\n" + door.text())
+        door.stop()
+
+
+def send(door, method, path, body=None, headers=KUBE):
+    """A connection with a request that the door has read. The request may have no answer yet."""
+    c = door.connect()
+    c.request(method, path, json.dumps(body) if body else None, headers)
+    door.get(VERSION)
+    return c
+
+
+def connect_from(address, door):
+    return socket.create_connection(("127.0.0.1", door.port), PATIENCE, (address, 0))
+
+
+def status_of(c):
+    with contextlib.closing(c):
+        return c.getresponse().status
+
+
+def test_order_of_changes():
+    """One change is with pkeyd at a time, in the order of their requests; the next one sees what it has done. Reads do not wait."""
+    with Place() as place:
+        require()
+        bus = Bus(place)
+        door, pkeyd = Door(place, bus, more="limits: {time: 30m}\n"), FakePkeyd(bus)
+        first = send(door, "POST", PKEYS, change(0x2000))
+        edit = pkeyd.next_call("EditWith")
+        pkeyd.on["ListWhole"] = None
+        bases = (0x2009, 0x2001, 0x2005, 0x2003)
+        others = [send(door, "POST", PKEYS, change(base)) for base in bases]
+        read = send(door, "GET", "/ufmRestV3/resources/pkeys", headers=SLURM)
+        call = pkeyd.next_call("ListWhole")
+        check_equal(call.texts, ["jobs"], "the pool of the read, before those of the changes")
+        call.answer(*NO_LEASES)
+        check_equal(status_of(read), 200, "a read while a change waits for pkeyd")
+        edit.answer(*edited())
+        check_equal(status_of(first), 200, "the first change")
+        for c, base in zip(others, bases):
+            pkeyd.next_call("ListWhole").answer(*NO_LEASES)
+            edit = pkeyd.next_call("EditWith")
+            check_equal(edit.texts[1], "rest:0x%04x" % base, "the next change")
+            edit.answer(*edited())
+            check_equal(status_of(c), 200, "the next change")
+        reads = [send(door, "GET", PKEYS) for _ in range(9)]  # 8 at a time
+        calls = [pkeyd.next_call("ListWhole") for _ in range(8)]
+        check(pkeyd.calls.empty(), "another read")
+        for call in calls:
+            call.answer(*NO_LEASES)
+        pkeyd.next_call("ListWhole").answer(*NO_LEASES)
+        check_equal([status_of(c) for c in reads], [200] * 9, "reads")
+        door.stop()
+
+
+def test_changes_and_reload():
+    """Requests from before a reload keep their client and its pool."""
+    with Place() as place:
+        require()
+        bus = Bus(place)
+        door, pkeyd = Door(place, bus, more="limits: {time: 30m}\n"), FakePkeyd(bus)
+        first = send(door, "POST", PKEYS, change(0x2000))
+        edit = pkeyd.next_call("EditWith")
+        second = send(door, "POST", PKEYS, change(0x2001))
+        place.write("rest.yaml", read_file(door.file).replace("kube:", "cube:").replace("tenants", "others"))
+        os.chmod(door.file, 0o640)
+        door.reload("was read again, and is in force")
+        door.request("GET", VERSION).expect(401)
+        pkeyd.on["ListWhole"] = None
+        edit.answer(*edited())
+        check_equal(status_of(first), 200, "the change that was sent")
+        call = pkeyd.next_call("ListWhole")
+        check_equal(call.texts, ["tenants"], "the pool of the change that waited")
+        call.answer(*NO_LEASES)
+        pkeyd.next_call("EditWith").answer(*edited())
+        check_equal(status_of(second), 200, "the change that waited")
+        check_equal(door.text().count("client kube at 127.0.0.1: add"), 2, "logged:\n" + door.text())
+        door.stop()
+
+
+def test_late_answer():
+    """A client gets 503 in time. Its change is logged when pkeyd answers, and one that was not sent yet is dropped."""
+    with Place() as place:
+        require()
+        bus = Bus(place)
+        door, pkeyd = Door(place, bus, more="limits: {time: 3s}\n"), FakePkeyd(bus)
+        sent = send(door, "POST", PKEYS, change(0x2000))
+        edit = pkeyd.next_call("EditWith")
+        waits = send(door, "POST", PKEYS, change(0x2001))
+        for c in sent, waits:
+            check_equal(status_of(c), 503, "pkeyd does not answer")
+        check("P_Key 0x2000" not in door.text(), door.text())
+        edit.answer(*edited())
+        door.wait_text("client kube at 127.0.0.1: add P_Key 0x2000: stored")
+        door.configure("limits: {time: 30m}\n")
+        door.reload("was read again, and is in force")
+        last = send(door, "POST", PKEYS, change(0x2002))
+        edit = pkeyd.next_call("EditWith")
+        check_equal(edit.texts[1], "rest:0x2002", "the next change")
+        edit.answer(*edited())
+        check_equal(status_of(last), 200, "the last change")
+        check("P_Key 0x2001" not in door.text(), door.text())
+        door.stop()
+
+
+def test_many_changes():
+    with Place() as place:
+        require()
+        bus = Bus(place)
+        door, pkeyd = Door(place, bus, more="limits: {time: 30m, connections: 400, requests: 1000}\n"), FakePkeyd(bus)
+        waiting = [send(door, "POST", PKEYS, change(0x2000))]
+        pkeyd.next_call("EditWith")
+        waiting += [send(door, "POST", PKEYS, change(0x2000)) for _ in range(64)]
+        door.request("POST", PKEYS, change(0x2000)).expect(503, "too many changes wait already")
+        door.get("/ufmRestV3/resources/pkeys", headers=SLURM)
+        pkeyd.end()
+        check_equal([status_of(c) for c in waiting], [503] * 65, "without pkeyd")
+        door.stop()
+
+
+def test_full():
+    """A connection that waits for a request makes room for a new one; none that waits for its answer does."""
+    with Place() as place:
+        require()
+        bus = Bus(place)
+        door, pkeyd = Door(place, bus, more="limits: {time: 30m, connections: 4}\n"), FakePkeyd(bus)  # 2 of one address
+        busy = door.connect()
+        busy.request("POST", PKEYS, json.dumps(change(0x2000)), KUBE)
+        edit = pkeyd.next_call("EditWith")
+        idle = door.connect()
+        door.request("GET", VERSION, connection=idle).expect(200)
+        also_busy = door.connect()
+        also_busy.request("POST", PKEYS, json.dumps(change(0x2001)), KUBE)
+        check_equal(idle.sock.recv(1), b"", "an idle connection")
+        with connect_from("127.0.0.2", door) as s:  # another address has a place; with its answer, the door has read what came before
+            s.sendall(b"GET / HTTP/1.0\r\n\r\n")
+            check(s.recv(100).startswith(b"HTTP/1.1 404 "), "a connection of another address")
+        with door.raw() as s:
+            check_equal(s.recv(1), b"", "a connection without a place")
+        edit.answer(*edited())
+        check_equal(status_of(busy), 200, "a change")
+        pkeyd.next_call("EditWith").answer(*edited())
+        check_equal(status_of(also_busy), 200, "a change")
         door.stop()
 
 
@@ -198,6 +350,9 @@ def test_sizes():
                 s.shutdown(socket.SHUT_WR)
                 answer = s.recv(100)
                 check(not answer.startswith(b"HTTP/1.1 200"), junk, answer)
+        with door.raw() as s:
+            s.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            check(s.recv(100).startswith(b"HTTP/1.1 400 "), "a request without a host")
         door.get(VERSION)
         door.stop()
 
@@ -232,10 +387,6 @@ def test_many_wrong_logins():
         for s in sockets:
             s.close()
         door.stop()
-
-
-def connect_from(address, door):
-    return socket.create_connection(("127.0.0.1", door.port), PATIENCE, (address, 0))
 
 
 def test_wrong_logins_of_another():
@@ -439,7 +590,7 @@ def test_half_a_request():
             with s:
                 s.sendall(b"{}")
                 answer = b"".join(iter(lambda: s.recv(4096), b""))
-            check(answer.startswith(b"HTTP/1.1 400 ") and b"the key pkey is missing" in answer, answer)
+            check(answer.startswith(b"HTTP/1.1 400 ") and b"Connection: close" in answer and b"the key pkey is missing" in answer, answer)
 
         before = begin_request(door)
         door.configure(clients="", more="limits: {body: 1024, time: 30m}\n")
@@ -450,6 +601,11 @@ def test_half_a_request():
         door.request("GET", VERSION, connection=idle).expect(200)
         door.process.send_signal(signal.SIGTERM)
         check_equal(idle.sock.recv(1), b"", "an idle connection")
+        try:
+            door.raw().close()
+            check(False, "it still accepts connections")
+        except ConnectionRefusedError:
+            pass
         finish(after)
         check_equal(door.process.wait(timeout=PATIENCE), 0, "exit status; it said:\n" + door.text())
 
