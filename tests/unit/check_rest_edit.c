@@ -5,6 +5,7 @@
 
 #include "arena_fixture.h"
 #include "fail_alloc.h"
+#include "policy/selector.h"
 #include "rest/rest_edit.h"
 #include "rest/rest_view.h"
 
@@ -147,9 +148,12 @@ START_TEST(large_groups)
                 ck_assert_uint_eq(e.n_groups, wanted);
                 n = 0;
                 for (size_t i = 0; i < e.n_groups; i++) {
+                        size_t before = n;
+
                         ck_assert_uint_le(strlen(e.groups[i].selectors), 200000);
                         for (const char *p = e.groups[i].selectors; p; p = strchr(p + 1, ','))
                                 n++;
+                        ck_assert_uint_le(n - before, SELECTOR_MAX_ELEMENTS);
                 }
                 ck_assert_uint_eq(n, REST_MAX_GUIDS);
                 many[0].index0 = true;
