@@ -205,6 +205,8 @@ static const struct {
         { "Basic YWRtaW46*XhhbXBsZQ==", NULL, NULL, REST_PREFIX_PASSWORD },
         { "Basic YWRtaW46ZXhhbXBsZQA=", NULL, NULL, REST_PREFIX_PASSWORD }, /* example and a NUL */
         { "Basic YWRtaW46ZXhhbXBsZTI=", NULL, NULL, REST_PREFIX_PASSWORD }, /* admin:example2 */
+        { "Basic YWRtaW46d3JvbmcxNQ==", NULL, NULL, REST_PREFIX_PASSWORD }, /* admin:wrong15, whose hash begins like that of example */
+        { "Basic YWRtaW46d3JvbmcyNQ==", NULL, NULL, REST_PREFIX_PASSWORD }, /* admin:wrong25, whose hash ends like that of example */
         { "Basic YWRtaW5pOmV4YW1wbGU=", NULL, NULL, REST_PREFIX_PASSWORD }, /* admini:example */
         { "Basic YWRtaTpleGFtcGxl", NULL, NULL, REST_PREFIX_PASSWORD },     /* admi:example */
         { "Basic OmV4YW1wbGU=", NULL, NULL, REST_PREFIX_PASSWORD },         /* :example */
