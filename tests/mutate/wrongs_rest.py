@@ -9,6 +9,7 @@ LIMITS, CREDENTIALS = "src/rest/rest_limits.c", "src/rest/rest_credentials.c"
 DOOR, JOBS, LOGIN = "src/pkeyd_rest/door.c", "src/pkeyd_rest/jobs.c", "src/pkeyd_rest/login.c"
 HTTP, REQUEST, CONNECTION = "src/pkeyd_rest/http.c", "src/pkeyd_rest/http_request.c", "src/pkeyd_rest/http_connection.c"
 MESSAGES, JOURNAL, CERTIFICATE = "src/pkeyd_rest/lease_messages.c", "src/pkeyd_rest/door_journal.c", "src/pkeyd_rest/certificate.c"
+CONF, LISTENERS = "src/rest/rest_conf.c", "src/pkeyd_rest/listeners.c"
 
 WRONGS = [
     # requests
@@ -21,6 +22,8 @@ WRONGS = [
     Wrong("rest-doubled-keys", CHANGE, "JSON_REJECT_DUPLICATES", "0"),
     Wrong("rest-unknown-keys", CHANGE, "                if (!find_key(keys, n, name))\n", "                if (false)\n"),
     Wrong("rest-members-of-more-memberships", CHANGE, "if (memberships && json_array_size(memberships) != n)", "if (false)"),
+    Wrong("rest-query-prefix", ANSWER, "strncmp(p, name, length) == 0 && p[length] == '=')", "strncmp(p, name, length) == 0)"),
+    Wrong("rest-part-of-qos", CHANGE, "if (r == 0 && x->has_qos)", "if (r == 0)"),
     # node lists
     Wrong("rest-hosts-are-switches", HOSTS, "                if (v->ports[i].is_computer)\n", "                if (1)\n"),
     Wrong("rest-hosts-without-limit", HOSTS, "if (h->lists[i]->n_names > room)", "if (false)"),
@@ -40,6 +43,12 @@ WRONGS = [
     Wrong("rest-leases-that-are-not-open", VIEW, "if (!leases[i].is_open || !is_in_force(&leases[i]))", "if (!is_in_force(&leases[i]))"),
     Wrong("rest-leases-that-are-released", VIEW, "if (!leases[i].is_open || !is_in_force(&leases[i]))", "if (!leases[i].is_open)"),
     Wrong("rest-empty-partitions-are-shown", VIEW, "l->n_members == 0 && !l->is_kept", "false"),
+    Wrong("rest-own-id-for-every-lease", EDIT, "e.id = p ? p->lease : arena_strdup(a, id);", "e.id = arena_strdup(a, id);"),
+    Wrong("rest-hidden-is-not-new", EDIT, "!p || p->is_hidden, &e)", "!p, &e)"),
+    Wrong("rest-hidden-can-be-deleted", EDIT, "change->kind == REST_DELETE && (!p || p->is_hidden)", "change->kind == REST_DELETE && !p"),
+    Wrong("rest-ipoib-is-set-again", EDIT, "e->has_ip_over_ib = is_new || c->has_ip_over_ib;", "e->has_ip_over_ib = true;"),
+    Wrong("rest-groups-too-large", EDIT, "#define MAX_IN_GROUP 4096", "#define MAX_IN_GROUP 4097"),
+    Wrong("rest-armed-is-down", ANSWER, "p->state >= PORT_STATE_INIT ?", "p->state >= PORT_STATE_ACTIVE ?"),
     # limits
     Wrong("rest-network-of-ipv4", LIMITS, "? 16 : 8);", "? 8 : 8);"),
     Wrong("rest-address-of-ipv6", LIMITS, "? 16 : 8);", "? 16 : 16);"),
@@ -52,6 +61,13 @@ WRONGS = [
     Wrong("rest-token-as-password", CREDENTIALS, "return prefix == REST_PREFIX_TOKEN ? c->token : c->password;", "return c->token ?: c->password;"),
     Wrong("rest-part-of-a-name", CREDENTIALS, " && c->name[n] == '\\0')", ")"),
     Wrong("rest-certificate-besides-a-password", CREDENTIALS, "return authorization && *authorization ? -EACCES : check_certificate", "return check_certificate"),
+    Wrong("rest-failures-evict-the-newest", LIMITS, "item->last < oldest->last))", "item->last > oldest->last))"),
+    Wrong("rest-logins-evict-the-newest", LIMITS, "l->items[i].used < l->items[place].used", "l->items[i].used > l->items[place].used"),
+    Wrong("rest-share-takes-from-all", LIMITS, "find_waiting(connections, n_same >= share ? from : NULL)", "find_waiting(connections, NULL)"),
+    Wrong("rest-last-byte-of-a-hash", CREDENTIALS, "difference |= (unsigned char)", "difference = (unsigned char)"),
+    Wrong("rest-decoy-logs-in", CREDENTIALS, "if (r < 0 || !client)", "if (r < 0)"),
+    Wrong("rest-any-crypt-hash", CONF, 'strncmp(text, "$y$", 3) == 0 && ', ""),
+    Wrong("rest-time-of-nothing", CONF, "v < USEC_PER_SEC ||", ""),
     # the program
     Wrong("door-certificate-unverified", CERTIFICATE, "chain && n > 0 && is_verified(session) ?", "chain && n > 0 ?"),
     Wrong("door-clients-without-limit", LOGIN, "ret->outcome = LOGIN_TOO_MANY_REQUESTS;", ";"),
@@ -77,4 +93,39 @@ WRONGS = [
     Wrong("door-connections-beyond-the-limit", DOOR, "        d->max_connections = MIN(wanted, room);\n", "        d->max_connections = wanted;\n"),
     Wrong("door-refused-file-is-in-force", DOOR, "        if (r < 0)\n                return r;\n        if (!listeners_are_from_systemd", "        if (!listeners_are_from_systemd"),
     Wrong("door-ends-at-once", DOOR, "        d->listeners = listeners_free(d->listeners);\n        http_server_end(d->servers->http);\n", "        d->listeners = listeners_free(d->listeners);\n        (void) sd_event_exit(d->event, 0);\n"),
+    Wrong("door-issuer-is-the-client", CERTIFICATE, "subject_of(&chain[0])", "subject_of(&chain[n - 1])"),
+    Wrong("door-any-purpose", CERTIFICATE, "gnutls_certificate_verify_peers(session, &purpose, 1, &status)", "gnutls_certificate_verify_peers(session, &purpose, 0, &status)"),
+    Wrong("door-first-limit-of-requests", LOGIN, "&l->clients[ret->client - l->conf->clients], &rate", "&l->clients[0], &rate"),
+    Wrong("door-hashes-after-failures", LOGIN, "rest_failures_has(l->failures, from, now) &&", "false &&"),
+    Wrong("door-answers-a-wrong-login-at-once", REQUEST, "        q->is_delayed = true;\n        s->n_delayed++;\n", ""),
+    Wrong("door-delay-keeps-its-place", REQUEST, "                q->server->n_delayed--;\n", "                ;\n"),
+    Wrong("door-requests-have-what-is-left", REQUEST, "        if (c->deadline < USEC_INFINITY)\n                c->deadline = clock_now()", "        if (false)\n                c->deadline = clock_now()"),
+    Wrong("door-busy-is-idle", REQUEST, "q->is_complete = q->connection->admission.is_busy = true;", "q->is_complete = true;"),
+    Wrong("door-always-busy", CONNECTION, "        c->admission.is_busy = false;\n", ""),
+    Wrong("door-cuts-off-bodies-at-the-end", HTTP, "                if (!q || !q->has_begun)\n", "                if (!c->is_busy)\n"),
+    Wrong("door-listens-at-the-end", DOOR, "        d->listeners = listeners_free(d->listeners);\n        http_server_end", "        http_server_end"),
+    Wrong("door-former-server-stays", DOOR, "http_server_end(d->servers->http);\n        s->next", "(void) 0;\n        s->next"),
+    Wrong("door-reload-without-its-clients", DOOR, "        int r = login_use(d->login, s->conf->rest);\n", "        int r = d->servers ? 0 : login_use(d->login, s->conf->rest);\n"),
+    Wrong("door-v6-only", LISTENERS, "only = only_v6, r;", "only = true, r;"),
+    Wrong("door-v6-takes-all", LISTENERS, "only = only_v6, r;", "only = false, r;"),
+    Wrong("door-mapped-addresses", CONNECTION, 'strncmp(ret, "::ffff:", 7) == 0 && ', "false && "),
+    Wrong("door-tls-1.0", HTTP, '"NORMAL:-VERS-TLS1.0:-VERS-TLS1.1"', '"NORMAL:+VERS-TLS1.0:+VERS-TLS1.1"'),
+    Wrong("door-lenient-http", HTTP, "MHD_OPTION_STRICT_FOR_CLIENT, 1,", "MHD_OPTION_STRICT_FOR_CLIENT, -1,"),
+    Wrong("door-answers-in-caches", REQUEST, '        (void) MHD_add_response_header(m, "Cache-Control", "no-store");\n', ""),
+    Wrong("door-changes-side-by-side", JOBS, "needs & REST_CHANGES ? &j->changes : &j->reads", "needs & REST_CHANGES ? &j->reads : &j->reads"),
+    Wrong("door-last-change-first", JOBS, "        if (q->last)\n                q->last->next = job;\n        else\n                q->first = job;\n        q->last = job;\n", "        job->next = q->first;\n        q->first = job;\n        if (!q->last)\n                q->last = job;\n"),
+    Wrong("door-one-read-at-a-time", JOBS, "#define MAX_READS   8 ", "#define MAX_READS   1 "),
+    Wrong("door-late-change", JOBS, "        if (!http_request_is_awaited(job->request)) {\n", "        if (!http_request_is_awaited(job->request) && job->stage == JOB_BEGINS) {\n"),
+    Wrong("door-late-answer-is-unlogged", JOBS, "        if (job->answer)\n                take_answer(job);\n        if (job->stage", "        if (job->answer && http_request_is_awaited(job->request))\n                take_answer(job);\n        if (job->stage"),
+    Wrong("door-queue-holds-all", JOBS, "#define MAX_CHANGES 64 ", "#define MAX_CHANGES 640 "),
+    Wrong("door-wrong-pool", JOBS, "return lease_messages_list(b, q->client->pool, ret);", 'return lease_messages_list(b, "", ret);'),
+    Wrong("door-errors-of-pkeyd-are-absence", JOBS, "is_absent(e) || is_from_bus(m) ? text : NULL", "text"),
+    Wrong("door-bus-answers-for-pkeyd", JOBS, "is_absent(e) || is_from_bus(m) ? text", "is_absent(e) ? text"),
+    Wrong("door-nothing-is-known", JOBS, "fail(job, !is_refused(e), NOT", "fail(job, true, NOT"),
+    Wrong("door-no-answer-is-a-refusal", JOBS, 'sd_bus_error_has_name(e, "org.pkeyd1.Error.Stopping")', 'sd_bus_error_has_name(e, "org.pkeyd1.Error.NoAnswer")'),
+    Wrong("door-unread-answer-is-known", JOBS, "fail(job, true, what, strerror(-error));", "fail(job, false, what, strerror(-error));"),
+    Wrong("door-last-error-is-the-reason", MESSAGES, "if (ret->code || strcmp(severity", "if (strcmp(severity"),
+    Wrong("door-warning-is-the-reason", MESSAGES, 'if (ret->code || strcmp(severity, "error") != 0)', "if (ret->code)"),
+    Wrong("door-members-are-full", MESSAGES, "p_key_is_full((struct p_key) { key }) ? MEMBERSHIP_FULL : MEMBERSHIP_LIMITED", "p_key_is_full((struct p_key) { key }) ? MEMBERSHIP_FULL : MEMBERSHIP_FULL"),
+    Wrong("door-refused-is-notice", JOURNAL, "a->outcome == REST_STORED ? DOOR_EVENT_CHANGE_STORED : DOOR_EVENT_CHANGE_REFUSED", "DOOR_EVENT_CHANGE_STORED"),
 ]
