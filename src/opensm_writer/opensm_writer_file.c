@@ -137,15 +137,18 @@ int writer_check_in_place(struct opensm_writer *w, struct file_bytes f, const st
                 writer_report_damaged(w, "was cut short");
         } else if (was_handed_over(copy, f)) {
                 r = parse_file(w, f, &conf);
+                if (r == -ENOMEM)
+                        return r;
                 if (r == -ENOTUNIQ)
                         return refuse_numbers(w);
                 w->handover_unreported = true;
                 w->handed_over = r == 0;
                 w->conf_in_place = w->handed_over ? conf : NULL;
-        } else if (owner == PARTITIONS_FILE_EDITED && parse_file(w, f, &conf) == -EBADMSG) {
-                return 1;
         } else {
-                return refuse_file(w, owner);
+                r = owner == PARTITIONS_FILE_EDITED ? parse_file(w, f, &conf) : 0;
+                if (r == -ENOMEM)
+                        return r;
+                return r == -EBADMSG ? 1 : refuse_file(w, owner);
         }
         return 0;
 }

@@ -500,7 +500,7 @@ WRONGS += [
     Wrong("writer-content-not-signalled", WRITER, "w->purpose == FOR_CONTENT && (w->job.mirror || writer_same_bytes(body_of(w->file), body_of(w->in_place))))", "w->purpose == FOR_CONTENT)"),
     Wrong("writer-head-is-content", WRITER, "for (int line = 0; line < 2; line++) {", "for (int line = 0; line < 1; line++) {"),
     Wrong("writer-writes-the-same", WRITER, "if (r < 0 || writer_same_bytes(f, w->in_place))", "if (r < 0)"),
-    Wrong("writer-foreign-is-replaced", WRITER_FILE, "                return refuse_file(w, owner);", "                return 0;"),
+    Wrong("writer-foreign-is-replaced", WRITER_FILE, "return r == -EBADMSG ? 1 : refuse_file(w, owner);", "return r == -EBADMSG;"),
     Wrong("writer-edited-is-foreign", WRITER_FILE, "refuse_file(w, owner);", "refuse_file(w, PARTITIONS_FILE_FOREIGN);"),
     Wrong("writer-any-copy-gives-away", WRITER_FILE, "return copy->r == 0 && writer_same_bytes(", "return copy->r == 0 || writer_same_bytes("),
     Wrong("writer-puts-aside-in-place", WRITER, "                if (w->step == STEP_PUTTING_ASIDE) {\n", "                if (false) {\n"),

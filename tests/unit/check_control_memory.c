@@ -7,6 +7,8 @@
 
 /* Of what is tested; the one that fails. */
 static unsigned n_allocations, failing;
+/* Those in an arena count, too. Else only the few for which it grows. */
+static bool count_in_arenas;
 
 void *__real_calloc(size_t n, size_t size);
 void *__wrap_calloc(size_t n, size_t size);
@@ -33,6 +35,14 @@ void *__wrap_malloc(size_t size)
 void *__wrap_reallocarray(void *p, size_t n, size_t size)
 {
         return may_allocate() ? __real_reallocarray(p, n, size) : NULL;
+}
+
+void *__real_arena_alloc_array(struct arena *a, size_t n, size_t size);
+void *__wrap_arena_alloc_array(struct arena *a, size_t n, size_t size);
+
+void *__wrap_arena_alloc_array(struct arena *a, size_t n, size_t size)
+{
+        return !count_in_arenas || may_allocate() ? __real_arena_alloc_array(a, n, size) : NULL;
 }
 
 /* A sweep whose end is reached in any case. */
@@ -112,6 +122,65 @@ START_TEST(no_memory_for_a_mirror)
 }
 END_TEST
 
+/* --- the writer of OpenSM's file, with each allocation in an arena --------------------------------------------------- */
+
+/* Answers the action of the writer. Returns whether an allocation failed, which the next call fails in turn. */
+static bool answer_without_memory(unsigned n)
+{
+        n_allocations = 0;
+        failing = n;
+        count_in_arenas = true;
+        answer();
+        count_in_arenas = false;
+        failing = 0;
+        return n_allocations >= n;
+}
+
+/* A file that was handed over and that OpenSM reads does not count as one that it cannot read: pkeyd's first file has its entries,
+ * or is not written. */
+START_TEST(no_memory_for_a_file_that_was_handed_over)
+{
+        static const char given[] = "theirs=0x0e01: 0x0002c9030bad0001=full;\n";
+        const struct control_action *write;
+        bool failed = true;
+
+        for (unsigned n = 1; failed; n++) {
+                put_file(FILE_CONF, given);
+                put_file(FILE_CONF ".before-pkeyd", given);
+                start(OPENSM, "version: 1\nowns: [0x7fff, 0x0010]\npartitions:\n  p: {pkey: 0x0010, members: {node1: full}}\n");
+                until(CONTROL_WRITING_OPENSM);
+                failed = answer_without_memory(n);
+                ck_assert(failed || state() == CONTROL_WRITING_OPENSM);
+                if (state() == CONTROL_WRITING_OPENSM) {
+                        write = take(CONTROL_WRITE_FILE);
+                        ck_assert_msg(strstr(write->files[0].bytes, "\ntheirs=0x0e01:\n    0x0002c9030bad0001=full;"),
+                                      "allocation %u: %s", n, write->files[0].bytes);
+                }
+                teardown();
+                setup();
+        }
+}
+END_TEST
+
+/* A file that was edited so that OpenSM would drop it does not count as one that OpenSM reads, which stays in place. */
+START_TEST(no_memory_for_an_edited_file)
+{
+        bool failed = true;
+
+        for (unsigned n = 1; failed; n++) {
+                start(OPENSM, POLICY_1);
+                sweep();
+                put_file(FILE_CONF, arena_printf(arena, "%s    node1, 0x1;\n", file_at(FILE_CONF)->bytes));
+                until(CONTROL_WRITING_OPENSM);
+                failed = answer_without_memory(n);
+                ck_assert(failed || state() == CONTROL_WRITING_OPENSM);
+                ck_assert_msg(count_logged(LOG_EVENT_OPENSM_FILE_FOREIGN) == 0, "allocation %u", n);
+                teardown();
+                setup();
+        }
+}
+END_TEST
+
 START_TEST(no_memory_at_the_start)
 {
         const struct control_config config = {.goal = CONTROL_SERVE, .program = "pkeyd"};
@@ -135,6 +204,8 @@ int main(void)
                         no_memory_beside_another_head,
                         no_memory_for_a_file,
                         no_memory_for_a_mirror,
+                        no_memory_for_a_file_that_was_handed_over,
+                        no_memory_for_an_edited_file,
                         no_memory_at_the_start,
         };
 

@@ -59,7 +59,8 @@ check_PROGRAMS += check_control_memory
 TESTS += check_control_memory
 check_control_memory_SOURCES = tests/unit/check_control_memory.c $(CONTROL_FIXTURE)
 check_control_memory_LDADD = $(TEST_LIBS)
-check_control_memory_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc -Wl,--wrap=malloc -Wl,--wrap=reallocarray
+check_control_memory_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc -Wl,--wrap=malloc -Wl,--wrap=reallocarray \
+	-Wl,--wrap=arena_alloc_array
 check_PROGRAMS += check_control_pins
 TESTS += check_control_pins
 check_control_pins_SOURCES = tests/unit/check_control_pins.c $(CONTROL_FIXTURE)
