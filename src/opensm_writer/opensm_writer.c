@@ -362,7 +362,8 @@ void opensm_writer_start(struct opensm_writer *w, usec_t now, const struct opens
         w->arena = arena_new();
         w->path = settings_opensm_file(job->generation->settings);
         w->copy_path = w->arena ? arena_printf(w->arena, "%s.before-pkeyd", w->path) : NULL;
-        (void) (w->copy_path ? go_to(w, STEP_READING) : end(w, -ENOMEM));
+        w->refused_path = w->arena ? arena_printf(w->arena, "%s.refused", w->path) : NULL;
+        (void) (w->copy_path && w->refused_path ? go_to(w, STEP_READING) : end(w, -ENOMEM));
 }
 
 static int files_read(struct opensm_writer *w, usec_t now, const struct control_event *event)
@@ -396,7 +397,7 @@ static int aside_written(struct opensm_writer *w, usec_t now, const struct contr
                 return event->r;
         (void) writer_report(w, 0, LOG_EVENT_OPENSM_FILE_BROKEN,
                              "%s was changed so that OpenSM cannot read it and would make every port a full member of the default "
-                             "partition; pkeyd keeps the changed file as %s.refused, and puts its own back in place", w->path, w->path);
+                             "partition; pkeyd keeps the changed file as %s, and puts its own back in place", w->path, w->refused_path);
         return begin(w, now);
 }
 
@@ -619,7 +620,7 @@ bool opensm_writer_next_action(struct opensm_writer *w, struct control_action *r
         } else if (action.kind == CONTROL_WRITE_FILE) {
                 action.files[0] = (struct control_file) { .path = w->path, .bytes = w->file.bytes, .n = w->file.n };
                 if (w->step == STEP_PUTTING_ASIDE) {
-                        action.files[0].path = arena_printf(w->arena, "%s.refused", w->path);
+                        action.files[0].path = w->refused_path;
                         action.files[0].beside = w->path;
                 }
         } else if (action.kind == CONTROL_SIGNAL_OPENSM) {

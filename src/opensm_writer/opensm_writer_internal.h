@@ -64,6 +64,7 @@ struct opensm_writer {
         struct file_bytes file;  /* to write */
         const char *path;        /* of the partition file */
         const char *copy_path;   /* PATH.before-pkeyd */
+        const char *refused_path; /* PATH.refused */
         struct partitions_conf *conf_in_place; /* the file in place, or OpenSM's fallback. New files repeat what it has of
                                                 * partitions that the policy does not manage. NULL: nothing is known */
         const struct partitions_conf *conf_before_pkeyd; /* the same, if pkeyd did not write the file in place; else NULL */

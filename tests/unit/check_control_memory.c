@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Memory runs out at each allocation once: the sweep ends, and a later one does what this one should have done. */
 
+#include <stdarg.h>
 #include <stdlib.h>
 
 #include "control_fixture.h"
@@ -43,6 +44,21 @@ void *__wrap_arena_alloc_array(struct arena *a, size_t n, size_t size);
 void *__wrap_arena_alloc_array(struct arena *a, size_t n, size_t size)
 {
         return !count_in_arenas || may_allocate() ? __real_arena_alloc_array(a, n, size) : NULL;
+}
+
+char *__wrap_arena_printf(struct arena *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+char *__wrap_arena_printf(struct arena *a, const char *format, ...)
+{
+        va_list ap;
+        char *text;
+
+        if (count_in_arenas && !may_allocate())
+                return NULL;
+        va_start(ap, format);
+        text = arena_vprintf(a, format, ap);
+        va_end(ap);
+        return text;
 }
 
 /* A sweep whose end is reached in any case. */
@@ -162,7 +178,8 @@ START_TEST(no_memory_for_a_file_that_was_handed_over)
 }
 END_TEST
 
-/* A file that was edited so that OpenSM would drop it does not count as one that OpenSM reads, which stays in place. */
+/* A file that was edited so that OpenSM would drop it does not count as one that OpenSM reads, which stays in place. A copy is
+ * written before it is replaced. */
 START_TEST(no_memory_for_an_edited_file)
 {
         bool failed = true;
@@ -175,6 +192,8 @@ START_TEST(no_memory_for_an_edited_file)
                 failed = answer_without_memory(n);
                 ck_assert(failed || state() == CONTROL_WRITING_OPENSM);
                 ck_assert_msg(count_logged(LOG_EVENT_OPENSM_FILE_FOREIGN) == 0, "allocation %u", n);
+                if (state() == CONTROL_WRITING_OPENSM)
+                        ck_assert_msg(take(CONTROL_WRITE_FILE)->files[0].path != NULL, "allocation %u", n);
                 teardown();
                 setup();
         }

@@ -60,7 +60,7 @@ TESTS += check_control_memory
 check_control_memory_SOURCES = tests/unit/check_control_memory.c $(CONTROL_FIXTURE)
 check_control_memory_LDADD = $(TEST_LIBS)
 check_control_memory_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc -Wl,--wrap=malloc -Wl,--wrap=reallocarray \
-	-Wl,--wrap=arena_alloc_array
+	-Wl,--wrap=arena_alloc_array -Wl,--wrap=arena_printf
 check_PROGRAMS += check_control_pins
 TESTS += check_control_pins
 check_control_pins_SOURCES = tests/unit/check_control_pins.c $(CONTROL_FIXTURE)
