@@ -234,10 +234,9 @@ static int put_back(struct opensm_writer *w)
 /* The file stays: OpenSM may still be writing, and the file before it would give back what was revoked since. */
 static int give_up(struct opensm_writer *w)
 {
-        const char *label, *reads_it = "";
-        uint32_t first, n = opensm_phases_missing(&w->phases, w->phase, w->seen, &first);
+        const char *label = subnet_port_label(w->arena, w->job.snapshot->subnet, w->first_missing), *reads_it = "";
+        uint32_t n = w->n_missing;
 
-        label = subnet_port_label(w->arena, w->job.snapshot->subnet, first);
         if (!w->job.generation->settings->opensm_config) /* else that was checked */
                 reads_it = arena_printf(w->arena, "; check that OpenSM reads %s (partition_config_file in opensm.conf)", w->path) ?: "";
         return writer_report(w, -ETIMEDOUT, LOG_EVENT_OPENSM_NOT_DONE,
@@ -551,9 +550,8 @@ static int phase_ends(struct opensm_writer *w, usec_t now)
 /* Does not stop before the phase is carried out: OpenSM would go on writing what the next plan does not expect. */
 static int check_phase(struct opensm_writer *w, usec_t now)
 {
-        uint32_t first;
-
-        return opensm_phases_missing(&w->phases, w->phase, w->seen, &first) > 0 ? go_to(w, STEP_PROBING) : phase_ends(w, now);
+        w->n_missing = opensm_phases_missing(&w->phases, w->phase, w->seen, &w->first_missing);
+        return w->n_missing > 0 ? go_to(w, STEP_PROBING) : phase_ends(w, now);
 }
 
 /* A port that could not be read is tried again soon. The last survey goes into the knowledge, with which the sweep continues. */

@@ -75,6 +75,7 @@ struct opensm_writer {
         bool handover_unreported;
         usec_t began, phase_began, delay, due;
         unsigned n_files;
+        uint32_t n_missing, first_missing; /* ports whose tables did not match the phase when they were read last */
 
         struct arena *read_arena; /* for one survey */
         struct observed *seen;    /* its result */

@@ -520,7 +520,7 @@ WRONGS += [
     Wrong("writer-admits-all", WRITER_PHASES, "int r = w->phases.needed[*ret] ? writer_admit(w, *ret, *ret) : 0;", "int r = 0;"),
     Wrong("writer-mirror-admits-all", WRITER, "        int r = writer_admit_at_once(w);\n\n        return r < 0 ? r : write_content(w);", "        return write_content(w);"),
     Wrong("writer-closes-what-is-held", WRITER, "        int r = writer_admit_at_once(w);\n\n        if (writer_is_last_path", "        int r = 0;\n\n        if (writer_is_last_path"),
-    Wrong("writer-stops-on-the-way", WRITER, "return opensm_phases_missing(&w->phases, w->phase, w->seen, &first) > 0 ?", "return opensm_phases_missing(&w->phases, w->phase, w->seen, &first) > 0 && !w->stopping ?"),
+    Wrong("writer-stops-on-the-way", WRITER, "return w->n_missing > 0 ?", "return w->n_missing > 0 && !w->stopping ?"),
     Wrong("writer-unread-is-not-tried-again", WRITER, "snapshot->failed[i] |=", "snapshot->failed[i] &="),
     Wrong("writer-stale-is-believed", WRITER, "if (r == 0 && w->survey && survey_is_stale(w->survey))", "if (false)"),
     Wrong("writer-held-is-not-logged", WRITER, "                report_held(w);\n", "                (void) report_held;\n"),

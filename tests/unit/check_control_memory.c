@@ -200,6 +200,32 @@ START_TEST(no_memory_for_an_edited_file)
 }
 END_TEST
 
+/* A table that could not be compared counts as one that differs. */
+START_TEST(no_memory_to_compare_tables)
+{
+        bool failed = true;
+        unsigned n_probed = 0;
+
+        for (unsigned n = 1; failed; n++) {
+                start(OPENSM, POLICY_1);
+                until(CONTROL_WRITING_OPENSM);
+                for (unsigned i = 0; i < 3; i++) /* read, write, signal */
+                        answer();
+                wait_until_due();
+                failed = answer_without_memory(n);
+                if (is_next(CONTROL_SIGNAL_OPENSM)) {
+                        n_probed++;
+                        now += 30 * USEC_PER_SEC; /* the time of OpenSM is over */
+                        answer();
+                        expect_logged(LOG_EVENT_OPENSM_NOT_DONE, "(adopt): 1 P_Key table differs from it");
+                }
+                teardown();
+                setup();
+        }
+        ck_assert_uint_gt(n_probed, 0);
+}
+END_TEST
+
 START_TEST(no_memory_at_the_start)
 {
         const struct control_config config = {.goal = CONTROL_SERVE, .program = "pkeyd"};
@@ -225,6 +251,7 @@ int main(void)
                         no_memory_for_a_mirror,
                         no_memory_for_a_file_that_was_handed_over,
                         no_memory_for_an_edited_file,
+                        no_memory_to_compare_tables,
                         no_memory_at_the_start,
         };
 

@@ -394,6 +394,11 @@ bool waits(void)
         return n_waiting > 0;
 }
 
+bool is_next(enum control_action_kind kind)
+{
+        return n_waiting > 0 && waiting[0].kind == kind;
+}
+
 const struct mad_stage *stage_to_run(void)
 {
         return n_waiting == 1 && waiting[0].kind == CONTROL_RUN_STAGE && !is_abandoned ? waiting[0].stage : NULL;

@@ -161,6 +161,8 @@ const struct control_action *take(enum control_action_kind kind);
 /* Is no action pending? */
 void take_nothing(void);
 bool waits(void);
+/* Is an action of this kind the next one? */
+bool is_next(enum control_action_kind kind);
 /* Runs the stage against the fabric without an event to control. */
 void run_stage(const struct mad_stage *stage);
 /* Carries out the next action, and gives the answer. */
