@@ -390,13 +390,24 @@ static int files_read(struct opensm_writer *w, usec_t now, const struct control_
 
 /* --- writing ------------------------------------------------------------------------------------------------------ */
 
+/* pkeyd is not root, and sees most of the file system read-only. */
+static const char *way_out(int r)
+{
+        return r == -EACCES || r == -EPERM || r == -EROFS ? "; THE UNIT in pkeyd-opensm(7) describes how to let pkeyd write it" : "";
+}
+
 static int aside_written(struct opensm_writer *w, usec_t now, const struct control_event *event)
 {
+        static const char changed[] = "was changed so that OpenSM cannot read it and would make every port a full member of the default "
+                                      "partition";
+
         if (event->r < 0)
-                return event->r;
+                return writer_report(w, event->r, LOG_EVENT_OPENSM_FILE_BROKEN,
+                                     "%s %s; pkeyd does not replace it, because it cannot write a copy to %s: %s%s", w->path, changed,
+                                     w->refused_path, strerror(-event->r), way_out(event->r));
         (void) writer_report(w, 0, LOG_EVENT_OPENSM_FILE_BROKEN,
-                             "%s was changed so that OpenSM cannot read it and would make every port a full member of the default "
-                             "partition; pkeyd keeps the changed file as %s, and puts its own back in place", w->path, w->refused_path);
+                             "%s %s; pkeyd keeps the changed file as %s, and puts its own back in place", w->path, changed,
+                             w->refused_path);
         return begin(w, now);
 }
 
@@ -408,12 +419,6 @@ static int stored(struct opensm_writer *w, usec_t now, const struct control_even
                 return go_to(w, STEP_WRITING);
         return writer_report(w, event->r, LOG_EVENT_STATE_DIR, "what OpenSM would write next could not be stored: %s; %s stays as it is until that works",
                              strerror(-event->r), w->path);
-}
-
-/* pkeyd is not root, and sees most of the file system read-only. */
-static const char *way_out(int r)
-{
-        return r == -EACCES || r == -EPERM || r == -EROFS ? "; THE UNIT in pkeyd-opensm(7) describes how to let pkeyd write it" : "";
 }
 
 static int file_written(struct opensm_writer *w, usec_t now, const struct control_event *event)

@@ -18,7 +18,9 @@
  *
  * The writer does not replace a file that pkeyd did not write, or that was edited since, with these exceptions: a file that is
  * empty or was cut short, in which nothing can be lost; a file that OpenSM would drop, opening the fabric, which is kept as
- * PATH.refused; and a file with an equal copy at PATH.before-pkeyd, by which an admin handed it over.
+ * PATH.refused; and a file with an equal copy at PATH.before-pkeyd, by which an admin handed it over. If PATH.refused cannot be
+ * written, the file stays: it is in the same directory as PATH, which usually could not be written either, and what was edited would
+ * be lost.
  *
  * If pkeyd is stopped or killed, the file of one of the phases is in place, complete and valid; the next start begins with the
  * tables as they are then.

@@ -932,16 +932,20 @@ START_TEST(file_that_opens_the_fabric)
 }
 END_TEST
 
+/* If no copy of it can be kept, it stays. */
 START_TEST(cannot_be_put_aside)
 {
         begin_again(POLICY_1);
         edit("    0x", "    node1, 0x");
         read_files();
         take(CONTROL_WRITE_FILE);
-        give_file_written(-ENOSPC);
+        give_file_written(-EROFS);
         ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
         take_nothing();
-        ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_FILE_BROKEN), 0);
+        expect_logged(LOG_EVENT_OPENSM_FILE_BROKEN,
+                      FILE_CONF " was changed so that OpenSM cannot read it and would make every port a full member of the default partition; "
+                      "pkeyd does not replace it, because it cannot write a copy to " FILE_CONF ".refused: Read-only file system; THE UNIT in");
+        ck_assert_str_eq(status()->text, last_logged(LOG_EVENT_OPENSM_FILE_BROKEN)->text);
 }
 END_TEST
 
