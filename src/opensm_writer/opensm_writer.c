@@ -219,13 +219,18 @@ static int next_phase(struct opensm_writer *w, usec_t now, enum opensm_phase fro
         return w->stopping || w->n_files > 0 ? begin_last_survey(w, now) : write_content(w);
 }
 
-/* Puts the last file that was carried out back in place; without one, a file of the tables as they were. */
+/* OpenSM dropped the file. Puts the last one back that was carried out; without one, a file of the tables as they were. */
 static int put_back(struct opensm_writer *w)
 {
         const struct partitions_file_port *tables = w->good_tables ? w->good_tables : w->phases.tables[OPENSM_ADOPT];
         struct file_bytes f = w->good;
-        int r = f.bytes ? 0 : writer_render(w, OPENSM_ADOPT, &f);
+        int r;
 
+        (void) writer_report(w, 0, LOG_EVENT_OPENSM_FELL_BACK,
+                             "OpenSM dropped its partition file (%s): every port is a full member of the default partition, and every "
+                             "other entry is gone; pkeyd %s and signals OpenSM to read it", opensm_phase_to_string(w->phase),
+                             f.bytes ? "puts the last good file back" : "writes a file of the tables as they were");
+        r = f.bytes ? 0 : writer_render(w, OPENSM_ADOPT, &f);
         if (r == 0)
                 r = opensm_expect(&w->phases, tables, w->job.snapshot->subnet, w->job.knowledge);
         return r < 0 ? r : write_file(w, TO_PUT_BACK, f);
@@ -243,14 +248,6 @@ static int give_up(struct opensm_writer *w)
                              "OpenSM did not carry out its partition file (%s): %u P_Key table%s from it, for example that of %s; the "
                              "file stays, and pkeyd continues with the next sweep%s",
                              opensm_phase_to_string(w->phase), n, n == 1 ? " differs" : "s differ", label ?: "?", reads_it);
-}
-
-static int report_put_back(struct opensm_writer *w, bool signalled)
-{
-        return writer_report(w, -EIO, LOG_EVENT_OPENSM_FELL_BACK,
-                             "OpenSM dropped its partition file (%s): every port is a full member of the default partition, and every "
-                             "other entry is gone; pkeyd put the last good file back%s", opensm_phase_to_string(w->phase),
-                             signalled ? " and signalled OpenSM to read it" : ", but could not signal OpenSM to read it");
 }
 
 /* --- the beginning ------------------------------------------------------------------------------------------------ */
@@ -425,11 +422,10 @@ static int file_written(struct opensm_writer *w, usec_t now, const struct contro
 {
         (void) now;
         knowledge_settle_expected(w->job.knowledge, true); /* after an error, too: the file may be in place */
-        if (event->r < 0) {
-                (void) writer_report(w, 0, LOG_EVENT_OPENSM_FILE_FOREIGN, "%s cannot be written: %s%s%s%s", w->path, strerror(-event->r), way_out(event->r),
-                                     w->job.mirror ? "; " : "", w->job.mirror ? writer_describe_consequence(w) : "");
-                return w->purpose == TO_PUT_BACK ? report_put_back(w, false) : event->r;
-        }
+        if (event->r < 0)
+                return writer_report(w, event->r, LOG_EVENT_OPENSM_FILE_FOREIGN, "%s cannot be written: %s%s%s%s", w->path,
+                                     strerror(-event->r), way_out(event->r), w->job.mirror ? "; " : "",
+                                     w->job.mirror ? writer_describe_consequence(w) : "");
         writer_remember_file(w, w->file, false);
         writer_report_handover(w);
         writer_report_lost_groups(w);
@@ -467,13 +463,13 @@ static int signalled(struct opensm_writer *w, usec_t now, const struct control_e
 {
         int r = event->opensm.r;
 
-        if (w->purpose == TO_PUT_BACK) {
+        if (w->purpose == TO_PUT_BACK)
                 w->last.is_done = r >= 0;
-                return report_put_back(w, r >= 0);
-        }
         if (r < 0)
                 return writer_report(w, r, LOG_EVENT_OPENSM_NOT_NOTIFIED,
                                      "OpenSM could not be signalled to read its partition file: %s; pkeyd tries again", event->opensm.why);
+        if (w->purpose == TO_PUT_BACK)
+                return -EIO; /* put_back() reported why */
         return w->purpose == FOR_CONTENT ? end(w, r) : phase_begins(w, now);
 }
 

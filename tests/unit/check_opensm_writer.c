@@ -425,8 +425,10 @@ START_TEST(falls_back)
         ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
         expect_logged(LOG_EVENT_OPENSM_FELL_BACK,
                       "OpenSM dropped its partition file (grant): every port is a full member of the "
-                      "default partition, and every other entry is gone; pkeyd put the last good file back and "
-                      "signalled OpenSM to read it");
+                      "default partition, and every other entry is gone; pkeyd puts the last good file back and "
+                      "signals OpenSM to read it");
+        ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_FELL_BACK), 1);
+        ck_assert_str_eq(status()->text, last_logged(LOG_EVENT_OPENSM_FELL_BACK)->text);
 }
 END_TEST
 
@@ -464,7 +466,8 @@ START_TEST(falls_back_from_the_first_file)
         ck_assert(has(write_file(), "adopt"));
         expect_signal(SIGHUP);
         give_signalled(-ESRCH);
-        expect_logged(LOG_EVENT_OPENSM_FELL_BACK, "pkeyd put the last good file back, but could not signal OpenSM to read it");
+        expect_logged(LOG_EVENT_OPENSM_FELL_BACK, "is gone; pkeyd writes a file of the tables as they were and signals OpenSM to read it");
+        expect_logged(LOG_EVENT_OPENSM_NOT_NOTIFIED, "OpenSM could not be signalled to read its partition file: there is no OpenSM");
         ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
 }
 END_TEST
@@ -486,6 +489,29 @@ START_TEST(falls_back_at_the_end)
         give_file_written(-ENOSPC);
         ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
         expect_logged(LOG_EVENT_OPENSM_FELL_BACK, "OpenSM dropped its partition file (grant)");
+        ck_assert(has(status()->text, FILE_CONF " cannot be written"));
+}
+END_TEST
+
+/* It is reported that the fabric is open, even if nothing can be done about it. */
+START_TEST(falls_back_while_the_store_fails)
+{
+        begin_again(POLICY_1);
+        read_files();
+        give_candidate(OPENSM, POLICY_2, 0);
+        until(CONTROL_WRITING_OPENSM);
+        read_files();
+        (void) write_file();
+        signal_opensm();
+        opensm_reads_file();
+        look();
+        take_defaults();
+        store_r = -ENOSPC;
+        look();
+        take_nothing();
+        ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
+        expect_logged(LOG_EVENT_OPENSM_FELL_BACK, "OpenSM dropped its partition file (grant)");
+        ck_assert(has(status()->text, "what OpenSM would write next could not be stored"));
 }
 END_TEST
 
@@ -1678,7 +1704,7 @@ int main(void)
                         falls_back,
                         falls_back_in_the_second_phase,
                         falls_back_from_the_first_file,
-                        falls_back_at_the_end,
+                        falls_back_at_the_end, falls_back_while_the_store_fails,
                         had_fallen_back,
                         had_fallen_back_at_the_start,
                         defaults_before_say_nothing,
