@@ -463,13 +463,13 @@ static int signalled(struct opensm_writer *w, usec_t now, const struct control_e
 {
         int r = event->opensm.r;
 
-        if (w->purpose == TO_PUT_BACK)
-                w->last.is_done = r >= 0;
         if (r < 0)
                 return writer_report(w, r, LOG_EVENT_OPENSM_NOT_NOTIFIED,
                                      "OpenSM could not be signalled to read its partition file: %s; pkeyd tries again", event->opensm.why);
-        if (w->purpose == TO_PUT_BACK)
+        if (w->purpose == TO_PUT_BACK) {
+                w->last.is_after_open = false; /* if all tables are open in the next sweep, too, OpenSM does not restore them */
                 return -EIO; /* put_back() reported why */
+        }
         return w->purpose == FOR_CONTENT ? end(w, r) : phase_begins(w, now);
 }
 

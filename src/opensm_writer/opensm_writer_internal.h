@@ -42,7 +42,8 @@ struct written_file {
         char *path, *bytes;   /* malloc'ed; NULL: no file was written, or memory was out */
         size_t n;
         bool is_done;         /* every table matched it, or OpenSM had enough time to carry it out */
-        bool is_after_open;   /* when it was written, every table held 0xffff and nothing else */
+        bool is_after_open;   /* when it was written, every table held 0xffff and nothing else; false for one that was put back and
+                               * that OpenSM was signalled to read */
 };
 
 struct opensm_writer {

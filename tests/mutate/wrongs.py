@@ -743,6 +743,7 @@ WRONGS += [
     Wrong("opensm-small-switch-table-waited-for", REACHED, " || want->n_keys > o->tables[peer].capacity ||", " ||"),
     Wrong("opensm-one-fallen-is-all", REACHED, "&open_port, phases->allow_both, NULL))\n                        return false;\n", "&open_port, phases->allow_both, NULL))\n                        continue;\n"),
     Wrong("writer-open-before-is-a-fall", WRITER, "return w->last.is_after_open && !w->last.is_done;", "return false;"),
+    Wrong("writer-still-open-is-unseen", WRITER, "                w->last.is_after_open = false;", "                ;"),
     Wrong("writer-fall-before-done-unseen", WRITER, "return w->last.is_after_open && !w->last.is_done;", "return !w->last.is_done;"),
     Wrong("writer-phase-before-is-a-fall", WRITER, "        return w->is_phase;\n", "        return false;\n"),
     Wrong("file-phase-unseen", "src/opensm/partitions_file.c", "is_phase = scan_word(&own, ", "is_phase = false && scan_word(&own, "),

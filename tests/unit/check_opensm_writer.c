@@ -102,6 +102,11 @@ static bool has(const char *text, const char *part)
         return strstr(text, part) != NULL;
 }
 
+static bool names_full(const char *text, unsigned node)
+{
+        return has(text, arena_printf(arena, "0x%016" PRIx64 "=full", port_of(node)->guid.v));
+}
+
 /* --- files, one after the other --- */
 
 START_TEST(first_files)
@@ -512,6 +517,47 @@ START_TEST(falls_back_while_the_store_fails)
         ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
         expect_logged(LOG_EVENT_OPENSM_FELL_BACK, "OpenSM dropped its partition file (grant)");
         ck_assert(has(status()->text, "what OpenSM would write next could not be stored"));
+}
+END_TEST
+
+/* It does not read what was put back, either. */
+START_TEST(falls_back_and_stays_open)
+{
+        begin(POLICY_1);
+        read_files();
+        (void) write_file();
+        signal_opensm();
+        take_defaults();
+        look();
+        (void) write_file();
+        signal_opensm();
+        until(CONTROL_WRITING_OPENSM);
+        read_files();
+        expect_logged(LOG_EVENT_OPENSM_FELL_BACK, "pkeyd writes the file of the policy again");
+}
+END_TEST
+
+/* OpenSM has not restored all tables before the next sweep: that a table is open still is not the work of another writer, which the
+ * next file would repeat. */
+START_TEST(falls_back_and_restores_some)
+{
+        begin_again(POLICY_1);
+        read_files();
+        give_candidate(OPENSM, POLICY_2, 0);
+        until(CONTROL_WRITING_OPENSM);
+        read_files();
+        (void) write_file();
+        signal_opensm();
+        take_defaults();
+        look();
+        (void) write_file();
+        signal_opensm();
+        out_of_reach = hosts[2];
+        opensm_reads_file();
+        f.nodes[leaf].ports[4].table[0].v = 0xffff; /* beside it */
+        until(CONTROL_WRITING_OPENSM);
+        read_files();
+        ck_assert(!names_full(write_file(), hosts[2]));
 }
 END_TEST
 
@@ -1139,11 +1185,6 @@ static void unmute(void)
         lose = NULL;
 }
 
-static bool names_full(const char *text, unsigned node)
-{
-        return has(text, arena_printf(arena, "0x%016" PRIx64 "=full", port_of(node)->guid.v));
-}
-
 /* The last job held this base and no other; 0: it held none. */
 static void expect_held(uint16_t base)
 {
@@ -1704,7 +1745,8 @@ int main(void)
                         falls_back,
                         falls_back_in_the_second_phase,
                         falls_back_from_the_first_file,
-                        falls_back_at_the_end, falls_back_while_the_store_fails,
+                        falls_back_at_the_end, falls_back_while_the_store_fails, falls_back_and_restores_some,
+                        falls_back_and_stays_open,
                         had_fallen_back,
                         had_fallen_back_at_the_start,
                         defaults_before_say_nothing,
