@@ -230,6 +230,7 @@ static int put_back(struct opensm_writer *w)
                              "OpenSM dropped its partition file (%s): every port is a full member of the default partition, and every "
                              "other entry is gone; pkeyd %s and signals OpenSM to read it", opensm_phase_to_string(w->phase),
                              f.bytes ? "puts the last good file back" : "writes a file of the tables as they were");
+        w->last.fallback_reported = true;
         r = f.bytes ? 0 : writer_render(w, OPENSM_ADOPT, &f);
         if (r == 0)
                 r = opensm_expect(&w->phases, tables, w->job.snapshot->subnet, w->job.knowledge);
@@ -271,11 +272,13 @@ static bool had_fallen_back(const struct opensm_writer *w)
 static int answer_fallback(struct opensm_writer *w)
 {
         int r = writer_admit_at_once(w);
+        bool had_partitions = writer_is_last_path(w) || w->in_place.bytes || w->job.generation->number > 1;
 
-        if (writer_is_last_path(w) || w->in_place.bytes || w->job.generation->number > 1) /* else it never had other partitions */
-                (void) writer_report(w, 0, LOG_EVENT_OPENSM_FELL_BACK,
-                                     "OpenSM fell back to its default partitions: every port is a full member of the default partition, "
-                                     "and every other entry is gone; pkeyd writes the file of the policy again");
+        if (had_partitions && !w->last.fallback_reported)
+                log_add(w->log, LOG_EVENT_OPENSM_FELL_BACK, &(struct log_about) { .generation = w->job.generation->number },
+                        "OpenSM fell back to its default partitions: every port is a full member of the default partition, and every "
+                        "other entry is gone; pkeyd writes the file of the policy again");
+        w->last.fallback_reported = had_partitions;
         return r < 0 ? r : write_phase(w, OPENSM_GRANT);
 }
 
@@ -337,6 +340,7 @@ static int begin(struct opensm_writer *w, usec_t now)
                 return r;
         if (!w->job.mirror && had_fallen_back(w))
                 return answer_fallback(w);
+        w->last.fallback_reported = false;
         undecided = find_undecided(w);
         if (undecided)
                 return refuse_undecided(w, undecided);
@@ -402,9 +406,10 @@ static int aside_written(struct opensm_writer *w, usec_t now, const struct contr
                 return writer_report(w, event->r, LOG_EVENT_OPENSM_FILE_BROKEN,
                                      "%s %s; pkeyd does not replace it, because it cannot write a copy to %s: %s%s", w->path, changed,
                                      w->refused_path, strerror(-event->r), way_out(event->r));
-        (void) writer_report(w, 0, LOG_EVENT_OPENSM_FILE_BROKEN,
-                             "%s %s; pkeyd keeps the changed file as %s, and puts its own back in place", w->path, changed,
-                             w->refused_path);
+        if (!w->last.damage_reported)
+                log_add(w->log, LOG_EVENT_OPENSM_FILE_BROKEN, &(struct log_about) { .generation = w->job.generation->number },
+                        "%s %s; pkeyd keeps the changed file as %s, and puts its own back in place", w->path, changed, w->refused_path);
+        w->last.damage_reported = true;
         return begin(w, now);
 }
 

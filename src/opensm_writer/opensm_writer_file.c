@@ -113,10 +113,12 @@ static int refuse_file(struct opensm_writer *w, enum partitions_file_owner owner
 
 void writer_report_damaged(struct opensm_writer *w, const char *what)
 {
-        if (writer_is_last_path(w))
-                (void) writer_report(w, 0, LOG_EVENT_OPENSM_FILE_BROKEN,
-                                     "%s, which pkeyd wrote, %s: at its next heavy sweep OpenSM would set tables that do not match "
-                                     "the policy; pkeyd writes the file again", w->path, what);
+        if (!writer_is_last_path(w) || w->last.damage_reported)
+                return;
+        w->last.damage_reported = true;
+        log_add(w->log, LOG_EVENT_OPENSM_FILE_BROKEN, &(struct log_about) { .generation = w->job.generation->number },
+                "%s, which pkeyd wrote, %s: at its next heavy sweep OpenSM would set tables that do not match the policy; pkeyd writes "
+                "the file again", w->path, what);
 }
 
 /* The copy with the same content is the sign by which an admin hands the file over. */
@@ -133,6 +135,7 @@ int writer_check_in_place(struct opensm_writer *w, struct file_bytes f, const st
 
         if (owner == PARTITIONS_FILE_INTACT) {
                 w->in_place = f;
+                w->last.damage_reported = false;
         } else if (was_cut_short(w, f)) {
                 writer_report_damaged(w, "was cut short");
         } else if (was_handed_over(copy, f)) {

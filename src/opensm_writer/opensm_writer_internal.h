@@ -37,13 +37,15 @@ struct file_bytes {
         size_t n;
 };
 
-/* The file that this process wrote last, to recognise it when it was cut short. */
+/* The file that this process wrote last, to recognise it when it was cut short, and what happened to it. */
 struct written_file {
         char *path, *bytes;   /* malloc'ed; NULL: no file was written, or memory was out */
         size_t n;
         bool is_done;         /* every table matched it, or OpenSM had enough time to carry it out */
         bool is_after_open;   /* when it was written, every table held 0xffff and nothing else; false for one that was put back and
                                * that OpenSM was signalled to read */
+        /* Reported since it was written, and not over. */
+        bool damage_reported, fallback_reported;
 };
 
 struct opensm_writer {

@@ -517,6 +517,10 @@ START_TEST(falls_back_while_the_store_fails)
         ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
         expect_logged(LOG_EVENT_OPENSM_FELL_BACK, "OpenSM dropped its partition file (grant)");
         ck_assert(has(status()->text, "what OpenSM would write next could not be stored"));
+        until(CONTROL_WRITING_OPENSM);
+        read_files();
+        take_nothing();
+        ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_FELL_BACK), 1); /* not again at each attempt */
 }
 END_TEST
 
@@ -1100,6 +1104,77 @@ START_TEST(problem_comes_again)
                 give_file_written(-EROFS);
         }
         ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_FILE_FOREIGN), 2);
+}
+END_TEST
+
+/* What happened to the file and why it cannot be written are reported once each, not at every attempt, until the file is intact. */
+START_TEST(damage_that_stays)
+{
+        for (unsigned broken = 0; broken < 2; broken++) {
+                const char *good;
+
+                begin_again(POLICY_1);
+                good = arena_strdup(arena, file_at(FILE_CONF)->bytes);
+                for (unsigned i = 0; i < 9; i++) {
+                        ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_FILE_BROKEN), (i + 2) / 3);
+                        ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_FILE_FOREIGN), (i + 2) / 3);
+                        put_file(FILE_CONF, i % 3 == 2 ? good : broken ? arena_printf(arena, "%s    node1, 0x1;\n", good) : "");
+                        read_files();
+                        if (i % 3 < 2) {
+                                if (broken) {
+                                        ck_assert_str_eq(take(CONTROL_WRITE_FILE)->files[0].path, FILE_CONF ".refused");
+                                        give_file_written(0);
+                                }
+                                take(CONTROL_WRITE_FILE);
+                                give_file_written(-EROFS);
+                        }
+                        until(CONTROL_WRITING_OPENSM);
+                }
+                teardown();
+                setup();
+        }
+}
+END_TEST
+
+START_TEST(damage_to_a_mirror_that_stays)
+{
+        const char *good;
+
+        start(MIRROR, POLICY_1);
+        sweep();
+        good = arena_strdup(arena, file_at(FILE_CONF)->bytes);
+        for (unsigned i = 0; i < 6; i++) {
+                put_file(FILE_CONF, i % 3 == 2 ? good : "");
+                until(CONTROL_MIRRORING);
+                read_files();
+                if (i % 3 < 2) {
+                        take(CONTROL_WRITE_FILE);
+                        give_file_written(-EROFS);
+                }
+                ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_FILE_BROKEN), i / 3 + 1);
+        }
+}
+END_TEST
+
+/* No file can be written. OpenSM falls back, and falls back again after an admin has restarted it. */
+START_TEST(fallback_that_stays)
+{
+        begin_again(POLICY_1);
+        until(CONTROL_IDLE);
+        for (unsigned i = 0; i < 6; i++) {
+                take_defaults();
+                if (i % 3 == 2) {
+                        opensm_reads_file();
+                        put_key(hosts[1], 9, 0x8055); /* pkeyd has something to write then, too */
+                        f.nodes[leaf].ports[3].table[9].v = 0x8055;
+                }
+                until(CONTROL_WRITING_OPENSM);
+                read_files();
+                take(CONTROL_WRITE_FILE);
+                give_file_written(-EROFS);
+                ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_FELL_BACK), i / 3 + 1);
+                ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_FILE_FOREIGN), 1);
+        }
 }
 END_TEST
 
@@ -1770,7 +1845,8 @@ int main(void)
                         empty_at_the_start,
                         unreadable_file,
                         unwritable_file,
-                        problem_comes_again,
+                        problem_comes_again, damage_that_stays, damage_to_a_mirror_that_stays,
+                        fallback_that_stays,
                         survey_fails,
                         stopped_for_a_reload,
                         stopped_before_a_phase,
