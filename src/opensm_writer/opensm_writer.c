@@ -52,6 +52,7 @@ int writer_report(struct opensm_writer *w, int r, enum log_event event, const ch
         va_start(ap, format);
         (void) vsnprintf(text, sizeof(text), format, ap);
         va_end(ap);
+        w->reported = true;
         if (strcmp(text, w->problem) == 0)
                 return r;
         (void) strcpy(w->problem, text);
@@ -102,9 +103,11 @@ static void report_held(struct opensm_writer *w)
 static int end(struct opensm_writer *w, int r)
 {
         knowledge_settle_expected(w->job.knowledge, false); /* writes of a file that was not put in place */
-        if (r == 0 && has_held(w))
+        if (r == -ENOMEM && !w->reported)
+                (void) writer_report(w, r, LOG_EVENT_SWEEP_FAILED, "%s could not be updated: %s", w->path, strerror(-r));
+        else if (r == 0 && has_held(w))
                 report_held(w);
-        else if (r == 0)
+        else if (r == 0 || !w->reported)
                 w->problem[0] = '\0';
         w->r = r;
         return go_to(w, STEP_ENDED);
@@ -357,6 +360,7 @@ void opensm_writer_start(struct opensm_writer *w, usec_t now, const struct opens
         w->job = *job;
         w->began = now;
         w->n_files = 0;
+        w->reported = false;
         w->phase = OPENSM_ADOPT;
         w->phases = (struct opensm_phases) {};
         w->arena = arena_new();

@@ -92,8 +92,8 @@ void opensm_writer_answer(struct opensm_writer *w, usec_t now, const struct cont
 void opensm_writer_tick(struct opensm_writer *w, usec_t now);
 
 /* True once after each start: the job has ended. *ret_r: 0: every phase was carried out, except for held bases; -ECANCELED: stopped
- * early; -ESTALE: a port is not at its address any more; else the problem was logged, and the job may be tried again. After 0 and
- * -ECANCELED the snapshot has the tables as they are now. */
+ * early; -ESTALE: a port is not at its address any more; else the problem or findings were logged, and the job may be tried again.
+ * After 0 and -ECANCELED the snapshot has the tables as they are now. */
 bool opensm_writer_take_end(struct opensm_writer *w, int *ret_r);
 
 /* No further phase begins; the job ends when OpenSM has carried out the current one, or its time is over. */
@@ -103,5 +103,5 @@ void opensm_writer_drop(struct opensm_writer *w);
 
 /* The current phase: "revoke", ...; a static string. */
 const char *opensm_writer_phase(const struct opensm_writer *w);
-/* The problem of the last job; "": it had none. */
+/* The problem of the last job; "": it had none, or it is among the findings that were logged. */
 const char *opensm_writer_problem(const struct opensm_writer *w);

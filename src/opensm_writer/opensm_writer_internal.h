@@ -52,6 +52,7 @@ struct opensm_writer {
         struct log *log;
         struct written_file last;
         char problem[CONTROL_TEXT_MAX]; /* logged last; "": solved */
+        bool reported;                  /* `problem` is of this job, also if it was logged before */
 
         struct opensm_job job;
         struct arena *arena;

@@ -192,6 +192,8 @@ START_TEST(no_memory_for_an_edited_file)
                 failed = answer_without_memory(n);
                 ck_assert(failed || state() == CONTROL_WRITING_OPENSM);
                 ck_assert_msg(count_logged(LOG_EVENT_OPENSM_FILE_FOREIGN) == 0, "allocation %u", n);
+                if (state() == CONTROL_IDLE)
+                        expect_logged(LOG_EVENT_SWEEP_FAILED, FILE_CONF " could not be updated: Cannot allocate memory");
                 if (state() == CONTROL_WRITING_OPENSM)
                         ck_assert_msg(take(CONTROL_WRITE_FILE)->files[0].path != NULL, "allocation %u", n);
                 teardown();

@@ -1107,6 +1107,25 @@ START_TEST(problem_comes_again)
 }
 END_TEST
 
+/* ... and not as that of a job that ended early for another reason. */
+START_TEST(problem_of_an_earlier_job)
+{
+        begin(POLICY_1);
+        read_files();
+        take(CONTROL_WRITE_FILE);
+        give_file_written(-EROFS);
+        until(CONTROL_WRITING_OPENSM);
+        read_files();
+        (void) write_file();
+        signal_opensm();
+        give_candidate(OPENSM, POLICY_0, 0);
+        opensm_reads_file();
+        sweep();
+        ck_assert_uint_eq(status()->numbers.sweeps[SWEEP_STOPPED], 1);
+        ck_assert_str_eq(opensm_writer_problem(control_writer()), "");
+}
+END_TEST
+
 /* What happened to the file and why it cannot be written are reported once each, not at every attempt, until the file is intact. */
 START_TEST(damage_that_stays)
 {
@@ -1845,7 +1864,7 @@ int main(void)
                         empty_at_the_start,
                         unreadable_file,
                         unwritable_file,
-                        problem_comes_again, damage_that_stays, damage_to_a_mirror_that_stays,
+                        problem_comes_again, problem_of_an_earlier_job, damage_that_stays, damage_to_a_mirror_that_stays,
                         fallback_that_stays,
                         survey_fails,
                         stopped_for_a_reload,
