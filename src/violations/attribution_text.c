@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "violations/attribution_internal.h"
+#include "violations/counter.h"
 
 #define MAX_NAMES 4
 
@@ -348,14 +349,6 @@ static void add_quiet(struct sentence *s, const struct violation_report *report)
                  h->subject, h->verb, h->tail, h->source);
 }
 
-/* What a counter of this many bits holds at most. */
-static uint64_t maximum_of(const struct violation_record *r)
-{
-        if (r->source == VIOLATION_P_KEY_VIOLATIONS)
-                return UINT16_MAX; /* PortInfo has no other */
-        return r->bits == 0 || r->bits > 64 ? 0 : UINT64_MAX >> (64 - r->bits);
-}
-
 /* How to clear it, with the command where the port is known. */
 static void add_clearing(struct sentence *s)
 {
@@ -376,11 +369,10 @@ static void add_saturated(struct sentence *s, const struct violation_report *rep
 {
         const struct facts *f = s->facts;
         const struct headline *h = &s->headline;
-        uint64_t maximum = maximum_of(f->record);
 
         text_add(&s->text, "%s of %s%s is at its maximum", h->source, f->is_switch_port ? "switch port " : "", f->out->counted_by);
-        if (maximum > 0)
-                text_add(&s->text, ", %s", phrase_number(maximum).text);
+        if (f->record->bits > 0)
+                text_add(&s->text, ", %s", phrase_number(violation_counter_maximum(f->record->bits)).text);
         text_add(&s->text, ": there may have been more, and no more are seen until it is cleared");
         if (source_is_constraint(f->record->source))
                 add_clearing(s);

@@ -3,7 +3,7 @@
 
 #include "util/cleanup.h"
 
-static uint64_t maximum(unsigned bits)
+uint64_t violation_counter_maximum(unsigned bits)
 {
         return bits >= 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1;
 }
@@ -12,7 +12,7 @@ static uint64_t maximum(unsigned bits)
  * reset taken for a wrap would be reported as thousands of millions of violations. */
 static uint64_t moved(const struct violation_counter *c, uint64_t value)
 {
-        uint64_t max = maximum(c->bits), margin = max >> 8;
+        uint64_t max = violation_counter_maximum(c->bits), margin = max >> 8;
 
         if (value >= c->value)
                 return value - c->value;
@@ -23,7 +23,7 @@ static uint64_t moved(const struct violation_counter *c, uint64_t value)
 
 static bool is_saturated(const struct violation_counter *c)
 {
-        return c->bits <= VIOLATION_COUNTER_SATURATING_BITS && c->value == maximum(c->bits);
+        return c->bits <= VIOLATION_COUNTER_SATURATING_BITS && c->value == violation_counter_maximum(c->bits);
 }
 
 struct counter_change violation_counter_see(struct violation_counter *c, usec_t now, unsigned bits, uint64_t value)
@@ -31,7 +31,7 @@ struct counter_change violation_counter_see(struct violation_counter *c, usec_t 
         const struct violation_counter before = *c;
         bool is_first = before.bits != bits, saturated;
 
-        *c = (struct violation_counter) { MIN(value, maximum(bits)), now, (uint8_t) bits };
+        *c = (struct violation_counter) { MIN(value, violation_counter_maximum(bits)), now, (uint8_t) bits };
         saturated = is_saturated(c);
         return (struct counter_change) {
                 .count = is_first ? 0 : moved(&before, c->value),

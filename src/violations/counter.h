@@ -26,6 +26,8 @@ struct counter_change {
         bool newly_saturated; /* ... and was not at the last sample */
 };
 
+/* What a counter of this many bits holds at most. */
+uint64_t violation_counter_maximum(unsigned bits);
 /* bits is 1 to 64; with another width than before it is another counter. A value that does not fit counts as the greatest that
  * does. */
 struct counter_change violation_counter_see(struct violation_counter *c, usec_t now, unsigned bits, uint64_t value);

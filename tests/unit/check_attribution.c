@@ -251,7 +251,7 @@ static const struct situation situations[] = {
           "does not accept; node0042 was taken out of tenant-a (0x0101) 3 minutes ago by generation 42: probably other "
           "members still send to it; it is a limited member of default and lustre; this counter does not show the "
           "sender: check for an entry of the same time that names one (notice 257 or 259, or PortRcvConstraintErrors)" },
-        { VIOLATION_SATURATED, VIOLATION_P_KEY_VIOLATIONS, NODE0050, 1, 1, 60 * SECOND, 0, 0, {}, 0,
+        { VIOLATION_SATURATED, VIOLATION_P_KEY_VIOLATIONS, NODE0050, 1, 1, 60 * SECOND, 0, 0, {}, 16,
           "PortInfo:P_KeyViolations of node0050 mlx5_0/1 is at its maximum, 65,535: there may have been more, and no "
           "more are seen until it is cleared; it counts packets that node0050 mlx5_0/1 received with a P_Key that "
           "matches none of its own, 1 in the last 60 seconds; the partitions of node0050 did not change in the 5 days "
