@@ -251,10 +251,11 @@ void poll_take_result(struct violation_poll *p, const struct poll_flight *flight
                 [FLIGHT_PORT_INFO] = handle_port_info, [FLIGHT_COUNTERS] = handle_counters, [FLIGHT_CLEAR] = handle_clear,
                 [FLIGHT_FORWARDING] = handle_forwarding, [FLIGHT_IDENTITY] = handle_identity,
         };
-        struct poll_agent *agent = poll_targets_find_agent(&p->t, flight->port);
         struct poll_target *t = poll_targets_find(&p->t, flight->port);
 
         if (flight->kind == FLIGHT_CLASS_PORT_INFO) {
+                struct poll_agent *agent = poll_targets_find_agent(&p->t, flight->port);
+
                 if (agent)
                         handle_class_port_info(p, agent, result);
         } else if (t) {
