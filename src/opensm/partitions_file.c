@@ -325,7 +325,7 @@ static void refuse_both(const struct partitions_file_partition *p, const struct 
                               "add the line `allow_both_pkeys TRUE` to opensm.conf if it is not there, restart OpenSM, and name the file "
                               "(--opensm-config, or opensm.config in pkeyd.yaml)",
                               "0x%016" PRIx64
-                              "%s%s%s should be both a full and a limited member of %s%s0x%04x%s, but OpenSM would make it full only",
+                              "%s%s%s should be both a full and a limited member of %s%s0x%04x%s, but OpenSM makes it a full member only",
                               m->port.v, m->label ? " (" : "", m->label ?: "", m->label ? ")" : "", p->name, *p->name ? " (" : "",
                               p->base, *p->name ? ")" : "");
 }

@@ -3,26 +3,31 @@
 
 #include "opensm_writer/opensm_writer.h"
 
-static bool has_both(const struct desired_port *port)
+/* Returns the first base of which the port should be both; 0: there is none. */
+static uint16_t find_both(const struct desired_port *port)
 {
         for (uint32_t i = 1; i < port->n_wanted; i++)
                 if (p_key_base(port->wanted[i - 1]) == p_key_base(port->wanted[i]))
-                        return true;
-        return false;
+                        return p_key_base(port->wanted[i]);
+        return 0;
 }
 
-/* Names one port as an example: the remedy is the same for all. */
+/* Names one port and one partition as an example: the remedy is the same for all. */
 static void check_both(const struct desired *desired, const struct opensm_conf *conf, struct findings *findings)
 {
         const struct subnet *s = desired->subnet;
         struct finding *item;
 
         for (uint32_t i = 0; !conf->allow_both_pkeys && i < s->n_ports; i++) {
-                if (s->ports[i].role != PORT_ENDPORT || !has_both(&desired->ports[i]))
+                uint16_t base = find_both(&desired->ports[i]);
+                int p = policy_find_base(desired->policy, base);
+
+                if (s->ports[i].role != PORT_ENDPORT || base == 0)
                         continue;
                 item = findings_add(findings, FINDING_ERROR, FINDING_OPENSM_BOTH, NULL,
-                                    "%s should be both a full and a limited member of a partition, but OpenSM makes it a full member only",
-                                    subnet_port_label(findings->arena, s, i) ?: "a port");
+                                    "%s should be both a full and a limited member of %s (0x%04x), but OpenSM makes it a full member only",
+                                    subnet_port_label(findings->arena, s, i) ?: "a port",
+                                    p >= 0 ? desired->policy->partitions[p].name : "a partition", base);
                 if (item)
                         finding_set_hint(findings, item, "add the line `allow_both_pkeys TRUE` to opensm.conf, restart OpenSM, and "
                                          "name opensm.conf in pkeyd.yaml (opensm.config)");

@@ -1804,7 +1804,8 @@ START_TEST(both_without_the_option)
         start(OPENSM, BOTH);
         sweep();
         ck_assert_int_eq(status()->last_result, SWEEP_REFUSED);
-        expect_logged(LOG_EVENT_FINDING, "node1 mlx5_0/1 should be both a full and a limited member of a partition");
+        expect_logged(LOG_EVENT_FINDING, "node1 mlx5_0/1 should be both a full and a limited member of p (0x0010), but OpenSM makes it a full "
+                      "member only");
         ck_assert_uint_eq(count_logged(LOG_EVENT_FINDING), 1);
 }
 END_TEST

@@ -123,6 +123,7 @@ START_TEST(test_both_needs_the_option)
         size_t n;
 
         ck_assert_int_eq(partitions_file_render(arena, &file, false, &findings, &bytes, &n), -EBADMSG);
+        expect_text(only(FINDING_OPENSM_BOTH)->text, "full and a limited member of p (0x0010), but OpenSM makes it a full member only");
         expect_text(only(FINDING_OPENSM_BOTH)->hint, "allow_both_pkeys TRUE");
 }
 END_TEST
