@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "opensm/partitions_file.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -334,8 +335,7 @@ static void refuse_both(const struct partitions_file_partition *p, const struct 
 static int check_partition(const struct partitions_file_partition *p, bool allow_both_pkeys, struct findings *findings)
 {
         for (uint32_t i = 0; i < p->n_members; i++) {
-                if (p->members[i].membership == MEMBERSHIP_NONE || p->members[i].port.v == 0)
-                        return -EINVAL;
+                assert(p->members[i].membership != MEMBERSHIP_NONE && p->members[i].port.v != 0);
                 if (p->members[i].membership == MEMBERSHIP_BOTH && !allow_both_pkeys) {
                         refuse_both(p, &p->members[i], findings);
                         return -EBADMSG;

@@ -27,8 +27,8 @@
 #include "opensm/partitions_conf.h"
 
 struct partitions_file_member {
-        struct guid port;
-        enum membership membership;
+        struct guid port;           /* not 0 */
+        enum membership membership; /* not none */
         const char *label;   /* its host, for a comment; NULL: not known */
         bool inverts_index0; /* its entry goes to index 0 if those of its partition do not, and the reverse; not of the default
                               * partition */
