@@ -13,8 +13,7 @@ struct opensm_tables {
         bool is_done; /* OpenSM carried it out: another writer added whatever else a table has, and OpenSM does not know of it */
 };
 
-/* What a partition file gives to the ports that it names. Members by ALL and the like are ignored, so this is meant for files that
- * pkeyd wrote. Returns 0 or -ENOMEM; *ret in the arena. */
+/* Members by ALL and the like are ignored, so this is meant for files that pkeyd wrote. Returns 0 or -ENOMEM; *ret in the arena. */
 int opensm_tables_of_file(struct arena *a, const struct partitions_conf *conf, struct opensm_tables *ret);
 
 /* What a file gives a port that it does not name. */

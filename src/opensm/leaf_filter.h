@@ -8,8 +8,8 @@
 
 /* A leaf port that filters, or may. */
 struct opensm_filter {
-        bool is_on;   /* or may be */
-        bool is_sure; /* is_on is certain */
+        bool is_on;   /* the leaf port filters, or may filter */
+        bool is_sure; /* it certainly filters */
         const struct p_key *entries;
         uint16_t capacity;
         const struct partitions_file_port *given; /* what the file in place gives its peer, which OpenSM may have written to the
@@ -40,7 +40,7 @@ bool opensm_may_be_filtered(const struct subnet *s, uint32_t port);
 /* True if the table was read in this sweep. */
 bool opensm_table_was_read(const struct observed_table *t);
 
-/* True if the endport was read, and its leaf port, too, if that may filter; or if one of these could not be read. Neither: one was
- * not to be read. */
+/* True if the endport was read, and its leaf port, too, if that may filter; or if one of these could not be read. If both are
+ * false, one of the two was not queried. */
 bool opensm_pair_was_read(const struct observed *observed, uint32_t port);
 bool opensm_pair_failed(const struct observed *observed, uint32_t port);

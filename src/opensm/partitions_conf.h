@@ -8,6 +8,9 @@
  *                                                          '--import_convert(subnet)--> partitions.yaml
  *     policy or tables --partitions_file_*--> partitions.conf        opensm.conf --opensm_conf_parse--> struct opensm_conf
  *
+ *     plan, knowledge, file in place --opensm_transitions_*--> transitions --opensm_phases_compute--> a file for each phase
+ *     (phases.h), of which opensm_admit() (admission.h) holds what the rule does not admit
+ *
  * The parser reads a partitions.conf exactly as OpenSM 3.3.23 does. Where that is probably not what the author meant, it adds a
  * finding: any prefix of a word is that word, P_Keys are cut to 15 bits, numbers may be octal, long lines are split, text of an
  * earlier line is read again, and many errors make OpenSM drop the whole file and make every port a full member of the default

@@ -18,8 +18,8 @@
  * The file is rendered from a struct that is made from tables: those of the policy, or those between two phases of a plan.
  * External ports of switches do not appear in it: OpenSM gives them the entries of their peers.
  *
- * The head names the program, the generation and the phase, and has a checksum of the whole file: pkeyd detects a file that was
- * edited or truncated.
+ * The head names the program, the generation, the fabric and the phase, and has a checksum of the whole file: pkeyd detects a
+ * file that was edited or truncated.
  */
 
 #include "desired/desired.h"
@@ -48,7 +48,7 @@ struct partitions_file {
         uint32_t n_partitions;
         uint64_t generation;
         const char *fabric;        /* of several fabrics of the host, the one that it is for; NULL: the host has one */
-        const char *phase;         /* "3 open"; NULL: the whole policy */
+        const char *phase;         /* "revoke"; NULL: the file is that of the whole policy */
         bool released;             /* without the head: it no longer belongs to pkeyd */
 };
 

@@ -32,12 +32,14 @@
  * carried out. It stays unchanged in all later files.
  *
  *     given.h          what a file gives each port
+ *     unmanaged.h      what a file gives in partitions that pkeyd does not manage
  *     leaf_filter.h    what the leaf port of an endport lets through
  *     transitions.h    what each endport has before the first file, and after the last one
+ *     key_changes.h    in which bases two sets differ
  *     phases.c         the files between, and which bases are held
  *     phases_reached.c whether OpenSM carried a file out, or dropped it
  *
- * This file is pure: tables and files in, files out. It does not know how files are given to OpenSM and how long that takes.
+ * These files are pure: tables and files in, files out. They do not know how files are given to OpenSM and how long that takes.
  */
 
 #include "opensm/opensm_bases.h"
@@ -72,7 +74,7 @@ int opensm_phases_compute(struct arena *a, const struct opensm_transition *trans
                           const struct opensm_tables *in_place, bool allow_both, struct findings *findings,
                           struct opensm_phases *ret);
 
-/* The tables before a phase. OPENSM_ADOPT changes nothing: before it are its own. */
+/* The tables before a phase. Of OPENSM_ADOPT they are its own, because it changes nothing. */
 const struct partitions_file_port *opensm_phases_before(const struct opensm_phases *phases, enum opensm_phase phase);
 
 /* Holds these bases: from this phase on, each port has them as before the phase; from OPENSM_ADOPT on, as in the file in place,

@@ -7,6 +7,9 @@
  *
  *     endport                                          before                              after
  *     was read, and its leaf port, if it may filter    its table, through its leaf port    the plan's table
+ *     was read, its leaf port may filter and was not   its table, through the last known   as before
+ *                                                      table of the leaf port and what
+ *                                                      the file in place gives it
  *     cannot be read, OpenSM wrote nothing since       its last known table, likewise      as before
  *     cannot be read, OpenSM may have written since    what the file in place gives it     as before
  *     was never read, or is behind a leaf port that    what the file in place gives it     as before
