@@ -600,7 +600,7 @@ static int surveyed(struct opensm_writer *w, usec_t now, const struct control_ev
 
 /* --- actions ------------------------------------------------------------------------------------------------------ */
 
-/* The action of each step and its answer. Steps without an action wait for nothing. */
+/* The action of each step and its answer. In a step without an action the writer waits for its due time, or has nothing to do. */
 static const struct {
         enum control_action_kind action;
         enum control_event_kind answer;

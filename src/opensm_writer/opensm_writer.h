@@ -17,10 +17,10 @@
  *                 does the same: its own OpenSM will read the file after a hand-over.
  *
  * The writer does not replace a file that pkeyd did not write, or that was edited since, with these exceptions: a file that is
- * empty or was cut short, in which nothing can be lost; a file that OpenSM would drop, opening the fabric, which is kept as
- * PATH.refused; and a file with an equal copy at PATH.before-pkeyd, by which an admin handed it over. If PATH.refused cannot be
- * written, the file stays: it is in the same directory as PATH, which usually could not be written either, and what was edited would
- * be lost.
+ * empty, or that was cut short since this process wrote it, in which nothing can be lost; a file of pkeyd that was edited so that
+ * OpenSM would drop it, opening the fabric, which is kept as PATH.refused; and a file with an equal copy at PATH.before-pkeyd, by
+ * which an admin handed it over. If PATH.refused cannot be written, the file stays: it is in the same directory as PATH, which
+ * usually could not be written either, and what was edited would be lost.
  *
  * If pkeyd is stopped or killed, the file of one of the phases is in place, complete and valid; the next start begins with the
  * tables as they are then.
@@ -37,7 +37,8 @@
  *                                                             change: end; else storing
  *     putting aside  PATH.refused to be written               as after reading
  *     storing        the store to have what OpenSM may write  writing; a mirror for the other head node's store skips this
- *     writing        the partition file to be in place        a mirror, or only comments changed: end; else signalling
+ *     writing        the partition file to be in place        a mirror, or only the head changed (generation, phase): end; else
+ *                                                             signalling
  *     signalling     OpenSM to be signalled                   a phase: waiting; no table changes, or the last good file was put
  *                                                             back: end
  *     waiting        the due time                             surveying
@@ -83,7 +84,7 @@ struct opensm_job {
 
 void opensm_writer_start(struct opensm_writer *w, usec_t now, const struct opensm_job *job);
 
-/* The next action; false: it waits for its due time or for an answer. */
+/* The next action; false: it waits for its due time or for an answer, no job runs, or the job has ended. */
 bool opensm_writer_next_action(struct opensm_writer *w, struct control_action *ret);
 usec_t opensm_writer_due(const struct opensm_writer *w);
 

@@ -39,7 +39,7 @@ struct file_bytes {
 
 /* The file that this process wrote last, to recognise it when it was cut short, and what happened to it. */
 struct written_file {
-        char *path, *bytes;   /* malloc'ed; NULL: no file was written, or memory was out */
+        char *path, *bytes;   /* malloc'ed; NULL: no file was written, or out of memory */
         size_t n;
         bool is_done;         /* every table matched it, or OpenSM had enough time to carry it out */
         bool is_after_open;   /* when it was written, every table held 0xffff and nothing else; false for one that was put back and
@@ -115,8 +115,9 @@ int writer_check_in_place(struct opensm_writer *w, struct file_bytes f, const st
 /* *ret: the tables of the file in place; NULL: there is no usable file. Sets conf_in_place. Returns 0 or -ENOMEM. */
 int writer_read_in_place(struct opensm_writer *w, struct opensm_tables *tables, const struct opensm_tables **ret);
 
-/* Is f the file that this process wrote last; was that at the present path? */
+/* Is f the file that this process wrote last? */
 bool writer_is_last_file(const struct opensm_writer *w, struct file_bytes f);
+/* Was the last file written to the present path? */
 bool writer_is_last_path(const struct opensm_writer *w);
 void writer_remember_file(struct opensm_writer *w, struct file_bytes f, bool is_done);
 
