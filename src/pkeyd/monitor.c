@@ -283,7 +283,7 @@ static bool follow_control(struct monitor *m, const struct control_status *s)
                 return false;
         configure(m);
         learn(m, before);
-        /* If memory runs out, some ports keep the host that they had before. */
+        /* Out of memory: a port may have no host until the next snapshot, and others keep the one that they had. */
         if (new_snapshot)
                 (void) violations_set_subnet(m->violations, m->snapshot->subnet);
         if (new_snapshot && violation_poll_set_subnet(m->poll, clock_now(), m->snapshot->subnet) < 0)

@@ -5,7 +5,7 @@
 
 #include "violations/violations.h"
 
-/* A copy. Returns owned, a reference, or NULL: out of memory. */
+/* Copies the host. Returns a reference, owned; NULL: out of memory. */
 const struct violation_host *violation_host_copy(const struct violation_host *host);
 /* Only for copies, or NULL. */
 const struct violation_host *violation_host_ref(const struct violation_host *copy);

@@ -82,7 +82,7 @@ struct violation_poll_counters {
         uint64_t n_rounds;     /* finished */
         usec_t interval;       /* as configured */
         usec_t cycle_duration; /* of the last cycle, in which each polled port was queried; 0: not known */
-        bool is_slow;          /* in that cycle the interval was exceeded even for the ports that answer */
+        bool is_slow;          /* its rounds took more than 1.5 intervals each: even ports that answer are queried late */
         bool is_late;          /* as violation_poll_is_late() */
 };
 void violation_poll_get_counters(const struct violation_poll *p, struct violation_poll_counters *ret);

@@ -8,7 +8,7 @@
  * the round longer; they are not made up for in a burst.
  *
  * Silent ports wait for each other, so that some of them are not queried in their turn. A *cycle* is as many rounds as it takes to
- * query every port once. It is *slow* if even these rounds took longer than the interval.
+ * query every port once. It is *slow* if these rounds took more than 1.5 intervals each.
  */
 
 #include <stdint.h>
@@ -44,7 +44,7 @@ bool poll_schedule_next(struct poll_schedule *s, usec_t now, uint32_t *ret_item)
 /* When the next turn is, or the round is over; USEC_INFINITY: there are no items. */
 usec_t poll_schedule_due(const struct poll_schedule *s);
 
-/* How long the present cycle takes is no measure of anything, and how long the last one took is not worth reporting any more. */
+/* Forgets when the present cycle began and how long the last one took: the interval changed, or the port session was reset. */
 void poll_schedule_forget_cycle(struct poll_schedule *s);
 /* As violation_poll_is_late(). */
 bool poll_schedule_is_late(const struct poll_schedule *s);

@@ -17,7 +17,8 @@ struct violations {
         struct counter_samples samples;
         struct report_scheduler scheduler;
         uint64_t totals[VIOLATION_N_SOURCES];
-        const struct violation_host *unknown; /* a reference; the host of what may be of another one than the known one */
+        const struct violation_host *unknown; /* a reference; stands for the host where another one than the known one may
+                                               * have sent the packets */
 };
 
 void violations_set_config(struct violations *v, const struct violations_config *config)
