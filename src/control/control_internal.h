@@ -191,8 +191,7 @@ struct control {
         /* leases */
         struct leases *leases;
         bool leases_taken;               /* from the store; pkeyd takes them once, because only it changes them */
-        bool may_lack_leases;            /* a sweep could not lock the store, and nothing has since: the other head node may have made
-                                          * some */
+        bool may_lack_leases;            /* no lock since a sweep that could not take it: the other head node may have made some */
         bool lease_sweep_asked;          /* for what leases need now */
         struct lease_reply lease_reply;  /* of the CONTROL_ANSWER_LEASE that was taken last */
         struct lease_refusal lease_refusal;

@@ -294,8 +294,8 @@ static bool mirrors(const struct control *c)
 {
         const struct generation *g = c->sweep.generation;
 
-        return (c->sweep.lock.held || control_is_guest(c)) && control_serves(c) && !g->audits && settings_opensm_file(g->settings) &&
-               (g->settings->writer == WRITER_DIRECT || !control_may_write(c, g));
+        return (c->sweep.lock.held || control_is_guest(c)) && control_serves(c) && !g->audits &&
+               settings_opensm_file(g->settings) && (g->settings->writer == WRITER_DIRECT || !control_may_write(c, g));
 }
 
 static void verify_leases(struct control *c)

@@ -24,8 +24,11 @@ WRONGS = [
     # confirm
     Wrong("confirm-leaves-the-time", CONFIRM, "        stop_time(c);\n        g->facts.confirmed", "        g->facts.confirmed"),
     Wrong("confirm-leaves-the-undo", CONTROL, "if (confirm_waits(c) && c->candidate && c->candidate->facts.undoes > 0)", "if (0)"),
-    Wrong("confirm-is-not-stored", CONFIRM, "        control_facts_changed(c);\n        if (c->unstored)", "        if (c->unstored)"),
-    Wrong("confirm-answers-at-once", CONFIRM, "        if (c->unstored) /* nothing was written yet: without it there is nothing that could be undone */\n", ""),
+    Wrong("confirm-is-not-stored", CONFIRM, "        control_facts_changed(c);\n        if (!c->unstored", "        if (!c->unstored"),
+    Wrong("confirm-answers-at-once", CONFIRM, "        if (!c->unstored || c->sync.arena) /* soon it is stored */\n                return;\n", ""),
+    Wrong("confirm-answers-while-it-is-stored", CONFIRM, "if (!c->unstored || c->sync.arena)", "if (!c->unstored)"),
+    Wrong("confirm-answers-what-the-store-lacks", CONFIRM, "if (generation_history_before(&c->history, g->number + 1) < g->number)", "if (true)"),
+    Wrong("confirm-answers-for-another", SYNC, "                confirm_overtaken(c);\n", ""),
     Wrong("confirm-stored-too-early", SYNC, "        if (s->facts == FACTS_STORING)\n", "        if (s->facts != FACTS_STORED)\n"),
     # undo
     Wrong("undo-goes-forth-and-back", CONFIRM, "uint64_t number = g->facts.restores ?: g->number,", "uint64_t number = g->number,"),
@@ -49,7 +52,7 @@ WRONGS = [
     Wrong("start-forgets-facts", GENERATION, "        g->facts = other->facts;\n", ""),
     Wrong("start-forgets-settings", CONTROL, "        if (stores && !c->in_force->audits)", "        if (0)"),
     # the tables before
-    Wrong("before-is-after", STEPS, "if (done[port] || t->source == TABLE_UNKNOWN)", "if (t->source == TABLE_UNKNOWN)"),
+    Wrong("before-is-after", "src/control/sweep_write.c", "if (done[port] || t->source == TABLE_UNKNOWN)", "if (t->source == TABLE_UNKNOWN)"),
     Wrong("before-is-not-stored", STEPS, "        records_put_before(t,", "        if (0)\n                records_put_before(t,"),
     Wrong("layout-last", LAYOUT, "        if (pp->layout)\n                place_by_layout(pp);\n", ""),
     Wrong("layout-any-entry", LAYOUT, "int index = find_entry(pp->layout->entries, n, key.v, UINT16_MAX);", "int index = -1;"),
