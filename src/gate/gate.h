@@ -8,7 +8,8 @@
  *
  *     kind       it is P_KeyTable, or PortInfo with only the filter bits of a switch port changed;
  *     identity   the SMA identified itself (NodeInfo) since the gate was opened, and again after each answer that was late or news;
- *     read       the block (or PortInfo) was read from that address since then;
+ *     read       the block (or PortInfo) was read from that address since then, and the table since another pkeyd may have written
+ *                to it;
  *     owns       entries of bases that pkeyd does not own stay as they were read;
  *     policy     no level rises above what the policy gives the port;
  *     rule       knowledge/rule.h admits it for each base that changes;

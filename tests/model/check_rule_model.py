@@ -93,8 +93,8 @@ def check_rule(rng, count, admit):
 
 TABLES = ([m.Table(k, level, 0) for k in (m.READ, m.BEFORE) for level in LEVELS] +
           [m.Table(k, x, y) for k in (m.READ_SENT, m.BEFORE_SENT) for x in LEVELS for y in LEVELS] +
-          [m.Table(m.VOUCHED, level, 0) for level in LEVELS] + [m.Table(m.NEVER, 0, 0)])
-BEFORE_TABLES = [t for t in TABLES if t.kind in (m.BEFORE, m.BEFORE_SENT, m.NEVER, m.VOUCHED)]
+          [m.Table(k, level, 0) for k in (m.VOUCHED, m.UNFOLLOWED) for level in LEVELS] + [m.Table(m.NEVER, 0, 0)])
+BEFORE_TABLES = [t for t in TABLES if t.kind in (m.BEFORE, m.BEFORE_SENT, m.NEVER, m.VOUCHED, m.UNFOLLOWED)]
 NO_LEAF = m.Table(m.NO_TABLE, 0, 0)
 
 
@@ -162,7 +162,7 @@ def check_fabrics(rng, count, admit):
         require(admitted == m.admits_write(hosts, port, is_leaf, level), "knowledge_judge_block", case)
         require(exceeds == m.exceeds_policy(hosts[port], is_leaf, level), "knowledge_exceeds_policy", case)
         now = read_now(case)
-        through = table.kind != m.NEVER and (level == table.level or (
+        through = table.kind not in (m.NEVER, m.UNFOLLOWED) and (level == table.level or (
             m.admits_write(now, port, is_leaf, level) and not m.exceeds_policy(now[port], is_leaf, level)))
         require(gate == through, "gate_admit", case)
         passed += gate

@@ -42,6 +42,7 @@ enum kind {
         BEFORE_SENT, /* that, or `sent` */
         NEVER,
         VOUCHED,     /* as BEFORE, and a person vouched for it */
+        UNFOLLOWED,  /* as BEFORE, and another pkeyd may have written to it since */
         NO_TABLE,    /* no leaf port that can filter */
 };
 
@@ -203,7 +204,7 @@ static void fill(int level, struct p_key ret[P_KEY_BLOCK_ENTRIES])
                 ret[0] = p_key_make(BASE, level == LEVEL_FULL);
 }
 
-/* Tables of these two kinds are read, and the second is then sent something. */
+/* Tables of these two kinds are read, and the second (-1: none) is then sent something. */
 static void read_tables(struct arena *a, struct knowledge *k, const struct scene *s, const struct subnet *subnet, int kind,
                         int kind_sent)
 {
@@ -242,6 +243,8 @@ static struct subnet *see(struct arena *a, struct knowledge *k, const struct sce
         struct subnet *all = make_subnet(a, s, EXPIRED), *now = make_subnet(a, s, THERE);
 
         must(knowledge_see_subnet(k, all, 0, 0, HOLD));
+        read_tables(a, k, s, all, UNFOLLOWED, -1);
+        knowledge_stop_following(k);
         read_tables(a, k, s, all, BEFORE, BEFORE_SENT);
         must(knowledge_see_subnet(k, make_subnet(a, s, ABSENT), 5, 0, HOLD));
         must(knowledge_see_subnet(k, now, 12, 0, HOLD));

@@ -10,7 +10,7 @@ from collections import namedtuple
 NONE, LIMITED, FULL, UNKNOWN, UP_TO_LIMITED, FROM_LIMITED = range(6)
 RANGES = {UNKNOWN: (NONE, FULL), UP_TO_LIMITED: (NONE, LIMITED), FROM_LIMITED: (LIMITED, FULL)}  # only of a policy
 THERE, ABSENT, EXPIRED = range(3)
-READ, READ_SENT, BEFORE, BEFORE_SENT, NEVER, VOUCHED, NO_TABLE = range(7)
+READ, READ_SENT, BEFORE, BEFORE_SENT, NEVER, VOUCHED, UNFOLLOWED, NO_TABLE = range(8)
 BY_LEVEL, BY_BASE = range(2)
 SENDS, RECEIVES = range(2)
 
@@ -62,7 +62,7 @@ def table_bounds(table, instead=None):
     """The bounds of a table; `instead`: after this write, if it arrived."""
     if table.kind == VOUCHED:
         return (NONE, NONE)
-    if table.kind == NEVER:
+    if table.kind in (NEVER, UNFOLLOWED):
         return (NONE, FULL)
     levels = [table.level] + [table.sent] * (table.kind in (READ_SENT, BEFORE_SENT))
     if instead is not None:
@@ -108,5 +108,5 @@ def admits_write(hosts, port, is_leaf, level, models=(BY_LEVEL, BY_BASE), direct
 def exceeds_policy(host, is_leaf, level):
     """Could the write raise this table above the level that the policy gives the host?"""
     table = host.leaf if is_leaf else host.table
-    lowest = NONE if table.kind == NEVER else min([table.level] + [table.sent] * (table.kind in (READ_SENT, BEFORE_SENT)))
+    lowest = NONE if table.kind in (NEVER, UNFOLLOWED) else min([table.level] + [table.sent] * (table.kind in (READ_SENT, BEFORE_SENT)))
     return level > lowest and level > least(host.policy)

@@ -832,6 +832,26 @@ START_TEST(vouched_after_it_was_read)
 }
 END_TEST
 
+/* Another pkeyd may have written the table, and not every block was read since: the rule has no bounds to judge by. */
+START_TEST(another_pkeyd_may_have_written)
+{
+        prepare(0, 0);
+        knowledge_stop_following(k);
+        want(subnet, 3);
+        ck_assert(!set_host(0, 0x8001));
+        check_refusal("another pkeyd may have written");
+        answer_key(to_lid(HOST_LID(0)), 0, 0);
+        ck_assert(!set_host(0, 0x8001));
+        for (unsigned i = 0; i < HOSTS; i++) {
+                read_host(subnet, i, 0);
+                read_leaf(subnet, i, 0);
+        }
+        read_table(subnet, port_at(subnet, SWITCH, 0), 0);
+        want(subnet, 3);
+        ck_assert(set_host(0, 0x8001));
+}
+END_TEST
+
 START_TEST(read_before_it_was_known_who_answers)
 {
         answer_key(to_lid(HOST_LID(1)), 0, 0x8001);
@@ -986,6 +1006,7 @@ int main(void)
         tcase_add_test(t, other_methods);
         tcase_add_test(t, vouched);
         tcase_add_test(t, vouched_after_it_was_read);
+        tcase_add_test(t, another_pkeyd_may_have_written);
         tcase_add_test(t, read_before_it_was_known_who_answers);
         tcase_add_test(t, no_answer_says_nothing);
         tcase_add_test(t, not_stored);
