@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <assert.h>
 #include <limits.h>
 #include <string.h>
 
@@ -37,6 +38,7 @@ static struct bounds bounds_without(const struct knowledge_record *r, uint16_t b
 {
         struct bounds out = NOTHING;
 
+        assert(!r->fresh || !r->is_unfollowed);
         if (r->vouched)
                 return NOTHING;
         if (!r->entries || r->is_unfollowed)

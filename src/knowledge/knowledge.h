@@ -80,7 +80,8 @@ struct knowledge_record {
         struct p_key *entries;           /* as last read; NULL: never read */
         uint16_t capacity;
         bool fresh;                      /* read since the last discovery, and every later read was answered */
-        bool is_unfollowed;              /* read before, but another pkeyd may have written to it since: it may hold anything */
+        bool is_unfollowed;              /* read before, but another pkeyd may have written to it since: it may hold anything, and
+                                          * is not fresh */
         struct knowledge_write *writes;  /* sent and not confirmed, and those that were announced */
         size_t n_writes, n_allocated;
         uint64_t read_at;                /* seconds since 1970; 0: never */

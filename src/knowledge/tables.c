@@ -471,8 +471,10 @@ void knowledge_settle_expected(struct knowledge *k, bool asked)
 void knowledge_stop_following(struct knowledge *k)
 {
         k->counts.valid = false;
-        for (size_t i = 0; i < k->n; i++)
+        for (size_t i = 0; i < k->n; i++) {
                 k->records[i].is_unfollowed = k->records[i].entries != NULL;
+                k->records[i].fresh = false;
+        }
 }
 
 /* Without memory for a write the table may hold anything. */

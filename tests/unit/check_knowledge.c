@@ -436,6 +436,11 @@ START_TEST(certain_when_all_was_read)
                 knowledge_doubt(k, i);
                 ck_assert(!knowledge_is_certain(k));
         }
+        read_all(s);
+        knowledge_stop_following(k);
+        ck_assert(!knowledge_is_certain(k));
+        read_all(s);
+        ck_assert(knowledge_is_certain(k));
 }
 END_TEST
 
@@ -1388,7 +1393,8 @@ START_TEST(recalled_is_assumed)
 }
 END_TEST
 
-/* A table that was read since the last discovery, without unconfirmed writes and without a vouch. */
+/* A table that was read since the last discovery and since another pkeyd may have written to it, without unconfirmed writes and
+ * without a vouch. */
 START_TEST(recalled_as_certain)
 {
         struct subnet *s = discover(ALL, 0, 0, 0);
@@ -1411,6 +1417,10 @@ START_TEST(recalled_as_certain)
         }
         s = discover(ALL, 0, 0, 1);
         ck_assert_int_eq(observed_new(arena, s, &o), 0);
+        knowledge_recall_certain(k, o);
+        ck_assert_int_eq(o->tables[port_at(s, host_guid(0), 1)].source, TABLE_UNKNOWN);
+        read_host(s, 0, 0x8001);
+        knowledge_stop_following(k);
         knowledge_recall_certain(k, o);
         ck_assert_int_eq(o->tables[port_at(s, host_guid(0), 1)].source, TABLE_UNKNOWN);
 }
