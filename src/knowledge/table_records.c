@@ -168,6 +168,14 @@ void knowledge_unstore(struct knowledge *k)
 
 /* --- from the store ---------------------------------------------------------------------------------------------------- */
 
+/* Sums and differences of times in seconds must not overflow, whatever a damaged record states. */
+#define MAX_SECONDS (INT64_C(1) << 53)
+
+static bool is_time(json_int_t t)
+{
+        return t >= 0 && t <= MAX_SECONDS;
+}
+
 /* "0xGUID/NUMBER", with 16 digits of the GUID */
 static int take_port(struct scan *s, struct guid *ret_node, uint8_t *ret_number)
 {
@@ -247,12 +255,13 @@ static int restore_places(struct knowledge_record *r, const char *text)
 static int restore_presence(struct knowledge_record *r, const char *boot, const json_t *o)
 {
         const char *presence, *place, *when;
-        json_int_t since, seen_at, there_at = -1, seen;
+        json_int_t since, seen_at, there_at = -1, seen, clock = json_integer_value(json_object_get(o, "clock"));
         size_t p = 0;
 
         if (json_unpack((json_t *) o, "{s:s, s:I, s:I, s?I, s:I, s:s, s:s}", "presence", &presence, "since", &since, "seen_at",
                         &seen_at, "there_at", &there_at, "seen", &seen, "boot", &when, "place", &place) < 0 ||
-            since < 0 || seen_at < 0 || seen < 0)
+            !is_time(since) || !is_time(seen_at) || there_at > MAX_SECONDS || seen < 0 || clock < -MAX_SECONDS ||
+            clock > MAX_SECONDS)
                 return -EBADMSG;
         while (p < ELEMENTS(presences) && strcmp(presence, presences[p]) != 0)
                 p++;
@@ -266,7 +275,7 @@ static int restore_presence(struct knowledge_record *r, const char *boot, const 
         if (strcmp(when, boot) == 0) {
                 r->seen = (usec_t) seen;
                 r->has_clock = json_is_integer(json_object_get(o, "clock"));
-                r->clock = json_integer_value(json_object_get(o, "clock"));
+                r->clock = clock;
         }
         return restore_places(r, place);
 }
@@ -277,7 +286,8 @@ static int restore_vouch(struct knowledge_record *r, const json_t *o)
         json_int_t at;
         int vouched;
 
-        if (json_unpack((json_t *) o, "{s:b, s:s, s:I}", "vouched", &vouched, "vouched_by", &who, "vouched_at", &at) < 0 || at < 0)
+        if (json_unpack((json_t *) o, "{s:b, s:s, s:I}", "vouched", &vouched, "vouched_by", &who, "vouched_at", &at) < 0 ||
+            !is_time(at))
                 return -EBADMSG;
         r->vouched = vouched;
         r->vouched_at = (uint64_t) at;
@@ -294,7 +304,7 @@ static int restore_table(struct knowledge_record *r, const json_t *o)
 
         if (json_unpack((json_t *) o, "{s:i, s:b, s:s, s:I, s:o}", "capacity", &capacity, "read", &read, "entries", &entries,
                         "read_at", &read_at, "writes", &writes) < 0 ||
-            capacity < 0 || capacity > UINT16_MAX || read_at < 0 || !json_is_array(writes))
+            capacity < 0 || capacity > UINT16_MAX || !is_time(read_at) || !json_is_array(writes))
                 return -EBADMSG;
         r->capacity = (uint16_t) capacity;
         r->read_at = (uint64_t) read_at;
@@ -312,7 +322,8 @@ static int restore_discovery(struct knowledge *k, const char *boot, const json_t
         json_int_t at, now;
         const char *when;
 
-        if (json_unpack((json_t *) o, "{s:I, s:I, s:s}", "at", &at, "now", &now, "boot", &when) < 0 || at <= 0 || now < 0)
+        if (json_unpack((json_t *) o, "{s:I, s:I, s:s}", "at", &at, "now", &now, "boot", &when) < 0 || at == 0 || !is_time(at) ||
+            now < 0)
                 return -EBADMSG;
         k->wall = (uint64_t) at;
         k->now = strcmp(when, boot) == 0 ? (usec_t) now : USEC_INFINITY;

@@ -9,6 +9,10 @@
 #define BOOT  "5d2f0c1b"
 #define OTHER "c90a7e42"
 
+/* The latest time that a record may have, and the next second. */
+#define LATEST   "9007199254740992"
+#define TOO_LATE "9007199254740993"
+
 /* The store: what was put last under each key. */
 static struct store_transaction all;
 
@@ -639,7 +643,7 @@ START_TEST(seen_at_no_time)
 {
         static const char *const values[] = {
                 "", "[]", "{\"at\":0,\"now\":1,\"boot\":\"x\"}", "{\"at\":-1,\"now\":1,\"boot\":\"x\"}", "{\"at\":1,\"now\":-1,\"boot\":\"x\"}",
-                "{\"at\":1,\"now\":1}", "{\"now\":1,\"boot\":\"x\"}",
+                "{\"at\":1,\"now\":1}", "{\"now\":1,\"boot\":\"x\"}", "{\"at\":" TOO_LATE ",\"now\":1,\"boot\":\"x\"}",
         };
 
         discover(ALL, 0, 0, 10 * MINUTE);
@@ -930,6 +934,11 @@ START_TEST(damaged)
                 { "\"seen\":1", "\"seen\":-1" }, { "\"since\":1", "\"since\":-1" }, { "there", "here" },
                 { "\"vouched_at\":0", "\"vouched_at\":-1" }, { "\"vouched_by\":\"\"", "\"vouched_by\":1" }, { "true", "1" },
                 { "\"read_at\":1", "\"read_at\":-1" }, { "\"seen_at\":1", "\"seen_at\":-1" },
+                { "\"read_at\":1", "\"read_at\":" TOO_LATE }, { "\"seen_at\":1", "\"seen_at\":" TOO_LATE },
+                { "\"since\":1", "\"since\":" TOO_LATE }, { "\"vouched_at\":0", "\"vouched_at\":" TOO_LATE },
+                { "\"since\":1", "\"since\":1,\"there_at\":" TOO_LATE }, { "\"since\":1", "\"since\":1,\"clock\":" TOO_LATE },
+                { "\"since\":1", "\"since\":1,\"clock\":-" TOO_LATE },
+                { "\"since\":1", "\"since\":1,\"clock\":-9223372036854775808" },
         };
         static const char key[] = "table/endport/0x0000000000000100/1";
 
@@ -953,6 +962,31 @@ START_TEST(damaged)
         k = knowledge_new();
         ck_assert_int_eq(knowledge_restore(k, "x", key, good, strlen(good)), 0);
         ck_assert_int_eq(knowledge_restore(k, "x", key, good, strlen(good)), -EBADMSG); /* twice */
+}
+END_TEST
+
+/* Arithmetic with the latest times, and with each clock, does not overflow (the sanitizer sees it). */
+START_TEST(latest_times)
+{
+        static const char format[] = "{\"capacity\":40,\"read\":true,\"entries\":\"8001\",\"read_at\":" LATEST ",\"presence\":\"there\","
+                                     "\"since\":" LATEST ",\"seen_at\":" LATEST ",\"there_at\":" LATEST ",\"seen\":1,\"boot\":\"x\","
+                                     "\"clock\":%s" LATEST ",\"place\":\"\",\"vouched\":true,\"vouched_by\":\"\",\"vouched_at\":" LATEST
+                                     ",\"writes\":[]}";
+        static const char key[] = "table/endport/0x0000000000000100/1", discovery[] = "{\"at\":" LATEST ",\"now\":1,\"boot\":\"x\"}";
+
+        for (unsigned i = 0; i < 4; i++) {
+                char text[512];
+
+                k = knowledge_free(k);
+                k = knowledge_new();
+                (void) snprintf(text, sizeof(text), format, i % 2 ? "-" : "");
+                ck_assert_int_eq(knowledge_restore(k, "x", key, text, strlen(text)), 0);
+                if (i / 2)
+                        ck_assert_int_eq(knowledge_restore(k, "x", "table/discovery", discovery, strlen(discovery)), 0);
+                knowledge_restored(k);
+                discover(ALL & ~1u, 0, 0, MINUTE);
+                ck_assert_int_le((int64_t) knowledge_get(k, host_record(0))->seen_at, 60);
+        }
 }
 END_TEST
 
@@ -1094,6 +1128,7 @@ int main(void)
         tcase_add_test(t, silent_at_no_place);
         tcase_add_test(t, keys);
         tcase_add_test(t, damaged);
+        tcase_add_test(t, latest_times);
         tcase_add_test(t, damaged_says_nothing);
         tcase_add_test(t, write_behind_the_end);
         tcase_add_test(t, found_after_a_restart);
