@@ -92,7 +92,7 @@ static uint64_t hash_of(const struct mad_route *route, uint16_t attribute, uint3
 {
         uint64_t h = hash_mix(hash_mix(route->lid.v, attribute), modifier);
 
-        for (unsigned i = 0; route->lid.v == 0 && i <= route->hops && i < sizeof(route->path); i++)
+        for (unsigned i = 1; route->lid.v == 0 && i <= route->hops && i < sizeof(route->path); i++)
                 h = hash_mix(h, route->path[i]);
         return h;
 }

@@ -215,7 +215,8 @@ START_TEST(directed_routes)
         answer_node_info(route, NODE_CA, host_guid(0), 1);
         answer_key(route, 0, 0);
         ck_assert(!set_key(other, 0, 0x8001));
-        route.path[3] = 7; /* behind its end */
+        route.path[0] = 9; /* unused */
+        route.path[3] = 7; /* past its end */
         ck_assert(set_key(route, 0, 0x8001));
         other = (struct mad_route) { .hops = 3, .path = { 0, 1, 3, 1 } };
         ck_assert(!set_key(other, 0, 0));
