@@ -200,8 +200,8 @@ static bool judge_key(struct gate *g, const struct block_set *b, struct p_key ke
         if (knowledge_exceeds_policy(g->knowledge, b->record, b->block, b->after, base))
                 return refuse(g, "P_Key base 0x%04x: more than the policy gives this port", base);
         verdict = knowledge_judge_block(g->knowledge, b->record, b->block, b->after, base);
-        return verdict == RULE_ADMITS || refuse(g, "P_Key base 0x%04x: ports could %s", base, verdict == RULE_GAIN ?
-                                                "communicate that must not" : "be cut off that may communicate");
+        return verdict == RULE_ADMITS || refuse(g, "P_Key base 0x%04x: ports that %s", base, verdict == RULE_GAIN ?
+                                                "must not communicate could" : "may communicate could be cut off");
 }
 
 static bool judge_entries(struct gate *g, const struct block_set *b)
@@ -262,8 +262,8 @@ static bool admit_filter(struct gate *g, const struct mad_request *set)
         if (!read || !changes_filter_only(read, set, &info))
                 return refuse(g, "PortInfo with more than its filter bits changed, or not read before");
         if (knowledge_judge_filter(g->knowledge, record, info.enforce_inbound, info.enforce_outbound, &base) != RULE_ADMITS)
-                return refuse(g, "filter %s/%s: in base 0x%04x ports could communicate that must not, or be cut off",
-                              info.enforce_inbound ? "in" : "-", info.enforce_outbound ? "out" : "-", base);
+                return refuse(g, "filter %s/%s: in base 0x%04x ports that must not communicate could, or ports that may could be "
+                              "cut off", info.enforce_inbound ? "in" : "-", info.enforce_outbound ? "out" : "-", base);
         knowledge_send_filter(g->knowledge, record);
         return true;
 }

@@ -71,8 +71,8 @@ static inline struct bounds bounds_behind_filter(enum filter_model model, struct
 /* Which part of the rule does not admit a write. */
 enum rule_verdict {
         RULE_ADMITS,
-        RULE_GAIN, /* ports could communicate that must not */
-        RULE_LOSS, /* ports could be cut off that may communicate */
+        RULE_GAIN, /* ports that must not communicate could */
+        RULE_LOSS, /* ports that may communicate could be cut off */
 };
 
 /* The policy of a port that gets at least the one level and at most the other (least <= most). */

@@ -643,7 +643,7 @@ START_TEST(another_port_may_hold_it)
         prepare(0, 0);
         prepare(3, 0x8001);
         ck_assert(!set_host(0, 0x8001));
-        check_refusal("ports could communicate");
+        check_refusal("ports that must not communicate could");
         ck_assert(set_host(3, 0));
         ck_assert(!set_host(0, 0x8001)); /* not confirmed */
         answer_key(to_lid(HOST_LID(3)), 0, 0);
@@ -657,7 +657,7 @@ START_TEST(nobody_is_cut_off)
         prepare(1, 0x8001);
         ck_assert(!set_host(0, 0x0002));
         ck_assert(!set_host(0, 0));
-        check_refusal("ports could be cut off");
+        check_refusal("ports that may communicate could be cut off");
 }
 END_TEST
 
@@ -671,7 +671,7 @@ START_TEST(another_level_of_the_same_base)
         prepare(0, 0x8001);
         prepare(1, 0x0001);
         ck_assert(!set_host(0, 0x0001));
-        check_refusal("ports could be cut off");
+        check_refusal("ports that may communicate could be cut off");
         prepare(2, 0x7001);
         ck_assert(!set_host(2, 0xf001));
         check_refusal("not within `owns`");
@@ -819,7 +819,7 @@ START_TEST(vouched)
         ck_assert_uint_eq(knowledge_port_bounds(k, host_record(3), 1).may, LEVEL_FULL);
         prepare(0, 0);
         ck_assert(!set_host(0, 0x8001));
-        check_refusal("ports could communicate");
+        check_refusal("ports that must not communicate could");
 }
 END_TEST
 
