@@ -121,7 +121,7 @@ static inline uint32_t apply_record_of(const struct apply *ap, const struct plan
  * the entry is as in `set` (NULL: no Set was sent), else as a lost one. */
 void apply_take_block(struct apply *ap, const struct plan_write *w, const struct p_key entries[P_KEY_BLOCK_ENTRIES],
                       const struct p_key *set);
-/* Compares two blocks without the entries behind the end of the table. */
+/* Compares two blocks without the entries past the end of the table. */
 bool apply_blocks_equal(const struct apply *ap, const struct plan_write *w, const struct p_key *x, const struct p_key *y);
 bool apply_has_bits(const struct port_info *pi, bool inbound, bool outbound);
 /* Takes over the filter bits of a PortInfo, which is decoded to *ret. */

@@ -20,7 +20,7 @@ void apply_take_block(struct apply *ap, const struct plan_write *w, const struct
         observed_table_set_block(t, w->block, entries);
 }
 
-/* Entries behind the end of the table are ignored: some SMAs return what they were sent, others zeros. */
+/* Entries past the end of the table are ignored: some SMAs return what they were sent, others zeros. */
 bool apply_blocks_equal(const struct apply *ap, const struct plan_write *w, const struct p_key *x, const struct p_key *y)
 {
         return memcmp(x, y, p_key_block_size(apply_table_of(ap, w)->capacity, w->block) * sizeof(*x)) == 0;

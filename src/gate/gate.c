@@ -222,7 +222,7 @@ static bool admit_block(struct gate *g, const struct mad_request *set)
         if (!read || !knowledge_get(g->knowledge, b.record)->entries)
                 return refuse(g, "block %u was not read before", b.block);
         if (entries_of(g, &b) == 0)
-                return refuse(g, "block %u is behind the end of the table", b.block);
+                return refuse(g, "block %u is past the end of the table", b.block);
         p_key_block_decode(read->data, b.before);
         p_key_block_decode(set->data, b.after);
         if (knowledge_get(g->knowledge, b.record)->vouched)

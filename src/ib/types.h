@@ -179,7 +179,7 @@ static inline enum level p_keys_level(const struct p_key *keys, uint32_t n, uint
 uint32_t p_keys_of_membership(uint16_t base, enum membership m, struct p_key ret[2]);
 /* Sorts by p_key_compare(), and drops duplicates and unused entries. Returns how many are left. */
 uint32_t p_keys_sort(struct p_key *keys, uint32_t n);
-/* Gets a whole block of a table, with zeros behind the end of the table. */
+/* Gets a whole block of a table, with zeros past the end of the table. */
 void p_keys_get_block(const struct p_key *table, uint16_t capacity, uint16_t block, struct p_key ret[P_KEY_BLOCK_ENTRIES]);
 /* The number of entries in use. */
 uint32_t p_keys_count(const struct p_key *keys, uint32_t n);

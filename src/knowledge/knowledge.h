@@ -169,7 +169,7 @@ int knowledge_see_tables(struct knowledge *k, const struct observed *seen, uint6
 /* Takes a block as it was read, or as the answer to a Set has it: no earlier write of this block is open any more. If a leaf port
  * holds what was neither read there nor sent to it, its filter bits are not certain any more, either. */
 void knowledge_see_block(struct knowledge *k, uint32_t record, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
-/* True if the block had these entries when it was last read. The table must have been read. Entries behind its end are ignored. */
+/* True if the block had these entries when it was last read. The table must have been read. Entries past its end are ignored. */
 bool knowledge_block_is(const struct knowledge *k, uint32_t record, uint16_t block,
                         const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
 /* True if so, or if a write that was sent since has these entries (but no suspected one). False: the block is news, and it matters

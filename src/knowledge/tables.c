@@ -161,7 +161,7 @@ static void touch_block(struct touched *t, const struct p_key x[P_KEY_BLOCK_ENTR
                 }
 }
 
-/* Entries behind the end of the table are ignored. */
+/* Entries past the end of the table are ignored. */
 static bool blocks_equal(const struct knowledge_record *r, uint16_t block, const struct p_key *x, const struct p_key *y)
 {
         return memcmp(x, y, p_key_block_size(r->capacity, block) * sizeof(*x)) == 0;

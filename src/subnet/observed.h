@@ -54,7 +54,7 @@ static inline uint16_t observed_table_blocks(const struct observed_table *t)
         return p_key_table_blocks(t->capacity);
 }
 
-/* Gets a whole block, with zeros behind the end of the table; sets one, and ignores what is behind the end. */
+/* Gets a whole block, with zeros past the end of the table; sets one, and ignores what is past the end. */
 static inline void observed_table_get_block(const struct observed_table *t, uint16_t block, struct p_key ret[P_KEY_BLOCK_ENTRIES])
 {
         p_keys_get_block(t->entries, t->capacity, block, ret);

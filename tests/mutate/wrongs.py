@@ -955,7 +955,7 @@ WRONGS += [
           "                if (b->before[i].v != b->after[i].v)\n"
           "                        return judge_key(g, b, b->before[i]) && judge_key(g, b, b->after[i]);\n"),
     Wrong("gate-half-a-block", GATE, "->capacity, b->block);", "->capacity, b->block) / 2;"),
-    Wrong("gate-behind-the-end", GATE, "        if (entries_of(g, &b) == 0)\n                return refuse(g, \"block %u is behind the end of the table\", b.block);\n", ""),
+    Wrong("gate-behind-the-end", GATE, "        if (entries_of(g, &b) == 0)\n                return refuse(g, \"block %u is past the end of the table\", b.block);\n", ""),
     Wrong("gate-never-read-is-empty", GATE, "if (!read || !knowledge_get(g->knowledge, b.record)->entries)", "if (!read)"),
     Wrong("gate-filter-without-a-record", GATE, "        knowledge_send_filter(g->knowledge, record);\n        return true;", "        return true;"),
     Wrong("gate-filter-swapped", GATE,

@@ -572,7 +572,7 @@ START_TEST(not_ours)
 }
 END_TEST
 
-/* Each entry counts, wherever it stands in the block; those behind the end of the table do not. */
+/* Each entry counts, wherever it stands in the block; those past the end of the table do not. */
 START_TEST(every_entry_counts)
 {
         struct p_key block[P_KEY_BLOCK_ENTRIES] = {};
@@ -588,11 +588,11 @@ START_TEST(every_entry_counts)
         }
         answer_block(to_lid(HOST_LID(0)), BLOCKS, block);
         ck_assert(!set_block(to_lid(HOST_LID(0)), BLOCKS, block));
-        check_refusal("behind the end");
+        check_refusal("past the end");
 }
 END_TEST
 
-/* What stands behind the end is nobody's, also where pkeyd does not own it: some SMAs give anything there. */
+/* What stands past the end is nobody's, also where pkeyd does not own it: some SMAs give anything there. */
 START_TEST(behind_the_end_nothing_is_foreign)
 {
         struct p_key block[P_KEY_BLOCK_ENTRIES] = {}, junk[P_KEY_BLOCK_ENTRIES] = {};
