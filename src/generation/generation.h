@@ -53,7 +53,7 @@ struct generation_facts {
         uint64_t confirm_until;        /* the time at which they end */
         uint64_t confirmed;
         struct origin confirmed_by;
-        char outcome[16];              /* of the last sweep that ended: "carried-out", "partial", "waits"; "": none yet */
+        char outcome[16];              /* of the last sweep that did not fail: "carried-out", "partial"; "": none yet */
         uint64_t ended;                /* when that was so first */
         uint32_t n_held;               /* bases that were held then */
         uint16_t held[GENERATION_MAX_HELD]; /* the first ones */
@@ -87,7 +87,7 @@ struct generation {
         uint32_t n_reported, allocated_reported;
         size_t n_refused;       /* errors of the last refusal by the planner that was logged; 0: it did not refuse */
         bool carried_out;       /* the result of its first sweep was logged */
-        bool is_off_file;       /* an undo: partitions.yaml and pkeyd.yaml may still be those that it undoes */
+        bool is_off_file;       /* partitions.yaml and pkeyd.yaml are not what is in force; shown for an undo only */
         bool audits;            /* pkeyd writes nothing: mode: audit, or it saw a master SM that the settings do not expect */
 };
 
