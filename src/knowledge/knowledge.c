@@ -28,6 +28,7 @@ struct knowledge *knowledge_free(struct knowledge *k)
         free(k);
         return NULL;
 }
+
 /* --- records ------------------------------------------------------------------------------------------------------- */
 
 static uint64_t hash_of(struct knowledge_name name)
