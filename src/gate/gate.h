@@ -7,7 +7,8 @@
  * The gate does not know the plan. It decodes the bytes of each Set again, and admits it only if
  *
  *     kind       it is P_KeyTable, or PortInfo with only the filter bits of a switch port changed;
- *     identity   the SMA identified itself (NodeInfo) since the gate was opened, and again after each answer that was late or news;
+ *     identity   the SMA identified itself (NodeInfo) since the gate was opened, and again after each other answer that was late or
+ *                news;
  *     read       the block (or PortInfo) was read from that address since then, and the table since another pkeyd may have written
  *                to it;
  *     owns       entries of bases that pkeyd does not own stay as they were read;
@@ -16,6 +17,8 @@
  *     stored     the block was announced to the knowledge with these entries, and that is in the store;
  *     lock       this process still holds the fabric lock. A lock that hosts share ends with its lease, also while this process is
  *                paused; so the gate asks last, directly before the Set leaves.
+ *
+ * owns, policy and stored are about P_KeyTable only: filter bits count as unsure from the Set until they are read.
  *
  * It is opened for each phase of an apply, and closed otherwise: then no Set passes. So a wrong planner can stall, but cannot open
  * anything. If the gate refuses a Set, pkeyd has a bug, or a table changed at that moment.
