@@ -476,6 +476,7 @@ void sweep_stored(struct control *c, const struct control_event *event)
 
 void sweep_phase_applied(struct control *c, const struct control_event *event)
 {
+        gate_close(c->gate);
         if (event->r < 0) {
                 applied(c, event->r, "writing was cut short");
                 return;

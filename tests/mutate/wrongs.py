@@ -1176,7 +1176,7 @@ WRONGS += [
     Wrong("apply-stranger-at-the-end-is-silent", APPLY_READ_BACK, "        if (result->outcome == MAD_ANSWERED && !apply_check_sma(ap, touched_write(ap, i), result))\n                reason = APPLY_STRANGER;\n", "        if (result->outcome == MAD_ANSWERED)\n                (void) apply_check_sma(ap, touched_write(ap, i), result);\n"),
     Wrong("sweep-stale-apply-goes-on", SWEEP_WRITE,
           "        if (apply_is_stale(c->sweep.apply))\n                apply_abort(c->sweep.apply);\n", ""),
-    Wrong("sweep-gate-stays-open", "src/control/sweep_steps.c", "        gate_close(c->gate);\n", ""),
+    Wrong("sweep-gate-stays-open", SWEEP_WRITE, "        gate_close(c->gate);\n", ""),
     Wrong("control-number-goes-back", SYNC, "c->last_number = MAX(c->last_number, m->generation);",
           "c->last_number = m->generation;"),
     Wrong("control-audited-was-in-force", SYNC, " && !c->in_force->audits)\n", ")\n"),

@@ -719,6 +719,14 @@ static void note_filter(const struct mad_request *request)
                 last_filter = *request;
 }
 
+static struct mad_request last_block;
+
+static void note_block(const struct mad_request *request)
+{
+        if (request->method == MAD_SET && request->attribute == SMP_ATTR_P_KEY_TABLE)
+                last_block = *request;
+}
+
 static bool lose_read_back(const struct mad_request *request, struct fabsim_place at)
 {
         (void) at;
@@ -741,6 +749,28 @@ START_TEST(gate_is_closed_behind_an_apply)
         mad_request_encode(&last_filter, 1, &frame);
         gate = control_gate(c);
         ck_assert(!gate.admit(gate.state, &frame));
+        sweep();
+}
+END_TEST
+
+/* Nor between two phases, while the possible writes of the next one are stored. */
+START_TEST(gate_is_closed_between_phases)
+{
+        struct mad_gate gate;
+        struct mad_frame frame;
+
+        last_block = (struct mad_request) {};
+        before_request = note_block;
+        store_waits = true;
+        put_key(hosts[0], 1, 0x8055); /* a revoke, and then grants */
+        start(ENFORCE, POLICY_3);
+        while (last_block.method != MAD_SET)
+                answer();
+        ck_assert_int_eq(state(), CONTROL_STORING);
+        mad_request_encode(&last_block, 1, &frame);
+        gate = control_gate(c);
+        ck_assert(!gate.admit(gate.state, &frame));
+        ck_assert_msg(strstr(gate_refusal(c->gate), "no write is expected now"), "%s", gate_refusal(c->gate));
         sweep();
 }
 END_TEST
@@ -2241,6 +2271,7 @@ int main(void)
                         lids_move_while_pkeyctl_writes,
                         lids_move_during_an_apply,
                         gate_is_closed_behind_an_apply,
+                        gate_is_closed_between_phases,
                         unread_port_may_hold_anything,
                         policy_in_force_is_no_knowledge,
                         unread_port_is_not_written,
