@@ -266,6 +266,57 @@ START_TEST(leaf_ports)
 }
 END_TEST
 
+/* The port of a router is an endport, like that of a CA. */
+START_TEST(port_of_a_router)
+{
+        answer_node_info(to_lid(HOST_LID(0)), NODE_ROUTER, host_guid(0), 1);
+        answer_key(to_lid(HOST_LID(0)), 0, 0);
+        ck_assert(set_host(0, 0x8001));
+}
+END_TEST
+
+/* An answer that the knowledge has no place for is no news: the SMA need not identify itself again. */
+START_TEST(answers_about_no_table)
+{
+        uint8_t info[SMP_DATA_SIZE];
+
+        unnamed = true;
+        prepare(0, 0);
+        port_info(info, true);
+        answered(to_lid(HOST_LID(0)), SMP_ATTR_PORT_INFO, 1, info);
+        ck_assert(set_host(0, 0x8001));
+}
+END_TEST
+
+/* One block of a table that was never read as a whole: the rest may hold anything. */
+START_TEST(table_that_was_never_read)
+{
+        subnet = make_subnet(&(struct scene) { .there = ALL });
+        subnet->nodes[subnet_find_node(subnet, G(host_guid(0)))].partition_cap = 2 * CAPACITY;
+        ck_assert_int_eq(knowledge_see_subnet(k, subnet, 1, 0, HOLD), 0);
+        want(subnet, 3);
+        prepare(0, 0);
+        ck_assert(!set_host(0, 0x8001));
+        check_refusal("was not read");
+        ck_assert_uint_eq(knowledge_port_bounds(k, host_record(0), 2).may, LEVEL_FULL);
+}
+END_TEST
+
+/* While the gate is closed nothing is judged, and nothing that is heard counts. */
+START_TEST(heard_while_closed)
+{
+        unnamed = true;
+        prepare(0, 0);
+        gate_close(gate);
+        answer_key(to_lid(HOST_LID(0)), 0, 0x8002);
+        ck_assert_uint_eq(knowledge_port_bounds(k, host_record(0), 2).may, LEVEL_NONE);
+        gate_open(gate, k, &policy);
+        answer_host(0);
+        ck_assert(!set_host(0, 0x8001));
+        check_refusal("was not read");
+}
+END_TEST
+
 /* A switch with more ports than fit into any number of bits less than eight: host 3 is at port 200. */
 START_TEST(leaf_port_of_a_large_switch)
 {
@@ -975,6 +1026,10 @@ int main(void)
         tcase_add_test(t, directed_routes);
         tcase_add_test(t, routes_that_no_mad_has);
         tcase_add_test(t, leaf_ports);
+        tcase_add_test(t, port_of_a_router);
+        tcase_add_test(t, answers_about_no_table);
+        tcase_add_test(t, table_that_was_never_read);
+        tcase_add_test(t, heard_while_closed);
         tcase_add_test(t, leaf_port_of_a_large_switch);
         tcase_add_test(t, block_of_a_large_table);
         tcase_add_test(t, closed);
