@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "knowledge/held.h"
 #include "knowledge_naive.h"
 
 /* May this host's table be given one entry of base 1 (or none)? */
@@ -133,14 +134,21 @@ START_TEST(kept_policy)
         want(s, ALL);
         before = knowledge_get(k, host_record(0))->policy;
         ((struct desired_port *) before)->index0_base = 0x0001;
+        ((struct desired_port *) before)->most = knowledge_get(k, host_record(1))->policy;
+        ((struct desired_port *) before)->most_is_held = true;
         ck_assert(knowledge_is_gone(knowledge_get(k, host_record(3))));
         ck_assert_int_eq(knowledge_keep_policy(k, kept), 0);
         ck_assert(knowledge_is_counted(k));
         ck_assert_ptr_ne(knowledge_get(k, host_record(0))->policy, before);
         ck_assert_uint_eq(knowledge_get(k, host_record(0))->policy->n_wanted, before->n_wanted);
         ck_assert_uint_eq(knowledge_get(k, host_record(0))->policy->index0_base, 0x0001);
+        ck_assert_uint_eq(knowledge_get(k, host_record(0))->policy->most->n_wanted, before->most->n_wanted);
+        ck_assert(knowledge_get(k, host_record(0))->policy->most_is_held);
         ck_assert(!knowledge_is_gone(knowledge_get(k, host_record(3)))); /* it may be back by now */
         knowledge_drop_policy(k);
+        ck_assert(!knowledge_is_counted(k));
+        want(s, ALL);
+        knowledge_doubt_absence(k);
         ck_assert(!knowledge_is_counted(k));
 }
 END_TEST
@@ -314,6 +322,33 @@ START_TEST(what_the_other_head_may_write_to_a_full_table)
 }
 END_TEST
 
+/* A limited member becomes a full one by the same policy. */
+START_TEST(what_the_other_head_may_raise)
+{
+        struct subnet *s = discover(ALL, 0, 0, 0);
+
+        read_host(s, 0, 0x0001);
+        want(s, 1);
+        ck_assert_int_eq(knowledge_suspect_policy(k), 0);
+        check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_LIMITED, LEVEL_FULL);
+}
+END_TEST
+
+/* A policy that gives both memberships gives full membership, whichever is listed first. */
+START_TEST(policy_of_both_memberships)
+{
+        struct p_key wanted[][2] = { { { 0x0001 }, { 0x8001 } }, { { 0x8001 }, { 0x0001 } } };
+        struct subnet *s = discover(ALL, 0, 0, 0);
+        struct desired d = { .subnet = s, .ports = arena_new_array(arena, struct desired_port, s->n_ports) };
+
+        for (unsigned i = 0; i < 2; i++)
+                d.ports[port_at(s, host_guid(i), 1)] = (struct desired_port) { wanted[i], ELEMENTS(wanted[i]) };
+        ck_assert_int_eq(knowledge_set_policy(k, &d), 0);
+        for (unsigned i = 0; i < 2; i++)
+                ck_assert_int_eq(knowledge_policy_level(knowledge_get(k, host_record(i)), 1), LEVEL_FULL);
+}
+END_TEST
+
 /* They certainly talk, so another entry changes nothing; not if the entry may have been overwritten. */
 START_TEST(suspected_may_have_taken_an_entry)
 {
@@ -355,6 +390,43 @@ START_TEST(copy)
         block_of(0x8002, block);
         ck_assert_int_eq(knowledge_expect_block(k, host_record(0), 0, block), 0);
         check_bounds(knowledge_port_bounds(k, host_record(0), 2), LEVEL_NONE, LEVEL_FULL);
+}
+END_TEST
+
+/* pkeyctl refuses to write to a fabric of which it knows no port, unless it knows no port at all. */
+START_TEST(other_fabric)
+{
+        const struct subnet_node node = { .guid = G(0x777), .type = NODE_CA, .partition_cap = CAPACITY };
+        struct subnet_builder *b;
+        struct subnet *other, *s;
+
+        ck_assert_int_eq(subnet_builder_new(arena, &b), 0);
+        ck_assert_int_eq(subnet_builder_add_node(b, &node, "host", 4), 0);
+        ck_assert_int_eq(subnet_builder_add_port(b, node.guid, &(struct subnet_port) { .number = 1, .guid = G(0x778) }), 0);
+        ck_assert_int_eq(subnet_builder_finish(b, G(0), 0, G(0), 0, &other), 0);
+        ck_assert(!knowledge_is_of_other_fabric(k, other));
+        s = discover(ALL, 0, 0, 0);
+        ck_assert(!knowledge_is_of_other_fabric(k, s));
+        ck_assert(knowledge_is_of_other_fabric(k, other));
+}
+END_TEST
+
+/* Until when an absent port counts. */
+START_TEST(copy_of_times)
+{
+        struct knowledge *other;
+        uint64_t until;
+
+        read_host(discover(ALL, 0, 0, 0), 0, 0);
+        discover(ALL & ~1u, 0, 0, MINUTE);
+        discover(ALL & ~1u, 0, 0, 2 * MINUTE);
+        until = held_by_record(k, host_record(0)).until;
+        ck_assert_uint_gt(until, 2 * 60);
+        other = k;
+        k = knowledge_copy(k);
+        ck_assert_ptr_nonnull(k);
+        knowledge_free(other);
+        ck_assert_uint_eq(held_by_record(k, host_record(0)).until, until);
 }
 END_TEST
 
@@ -1516,6 +1588,31 @@ START_TEST(unfollowed_port_holds_every_base)
 }
 END_TEST
 
+/* A port that was never read may hold anything in the direction that its leaf port does not filter (_i: what it receives, or what
+ * it sends), and is counted once, whatever its leaf port's table holds. */
+START_TEST(never_read_port_behind_a_filter_of_one_direction)
+{
+        struct subnet *s = make_subnet(&(struct scene) { .there = ALL, .filters = _i == 0, .outbound = _i == 1 });
+        struct p_key block[P_KEY_BLOCK_ENTRIES];
+
+        ck_assert_int_eq(knowledge_see_subnet(k, s, 0, 0, HOLD), 0);
+        read_table(s, port_at(s, SWITCH, 0), 0);
+        for (unsigned i = 0; i < HOSTS; i++) {
+                read_leaf(s, i, 0);
+                if (i > 0)
+                        read_host(s, i, 0);
+        }
+        want(s, 0);
+        block_of(0x8003, block);
+        send_block(leaf_record(0), 0x8003);
+        ck_assert_int_eq(knowledge_judge_block(k, host_record(1), 0, block, 3), RULE_GAIN);
+        see_block(leaf_record(0), 0x8003);
+        ck_assert_int_eq(knowledge_judge_block(k, host_record(1), 0, block, 3), RULE_GAIN);
+        ck_assert_int_eq(knowledge_vouch(k, host_record(0), "root", 77), 0);
+        ck_assert_int_eq(knowledge_judge_block(k, host_record(1), 0, block, 3), RULE_ADMITS);
+}
+END_TEST
+
 START_TEST(never_read_port_holds_every_base)
 {
         struct subnet *s = discover(ALL, 0, 0, 0);
@@ -1988,8 +2085,12 @@ int main(void)
         tcase_add_test(bounds, what_the_other_head_may_write);
         tcase_add_test(bounds, what_the_other_head_may_write_is_announced_here);
         tcase_add_test(bounds, what_the_other_head_may_write_to_a_full_table);
+        tcase_add_test(bounds, policy_of_both_memberships);
+        tcase_add_test(bounds, what_the_other_head_may_raise);
         tcase_add_test(bounds, suspected_may_have_taken_an_entry);
         tcase_add_test(bounds, copy);
+        tcase_add_test(bounds, copy_of_times);
+        tcase_add_test(bounds, other_fabric);
         tcase_add_test(bounds, copy_of_places);
         tcase_add_test(bounds, doubt);
         tcase_add_test(bounds, old_reads_are_not_certain);
@@ -2052,6 +2153,7 @@ int main(void)
         tcase_add_checked_fixture(rule, knowledge_setup, knowledge_teardown);
         tcase_add_test(rule, mute_port_holds_a_base);
         tcase_add_test(rule, unfollowed_port_holds_every_base);
+        tcase_add_loop_test(rule, never_read_port_behind_a_filter_of_one_direction, 0, 2);
         tcase_add_test(rule, never_read_port_holds_every_base);
         tcase_add_test(rule, members_hold_nothing_up);
         tcase_add_test(rule, unknown_device_is_not_cut_off);
