@@ -411,6 +411,32 @@ START_TEST(other_fabric)
 }
 END_TEST
 
+/* A time that the clock moves to 1970 is not "never". */
+START_TEST(time_at_the_beginning)
+{
+        struct subnet *s = make_subnet(&(struct scene) { .there = ALL });
+
+        ck_assert_int_eq(knowledge_see_subnet(k, s, 0, 100, HOLD), 0);
+        s = make_subnet(&(struct scene) { .there = ALL & ~1u });
+        ck_assert_int_eq(knowledge_see_subnet(k, s, USEC_PER_SEC, 1, HOLD), 0);
+        ck_assert_uint_eq(knowledge_get(k, host_record(0))->seen_at, 1);
+        ck_assert_uint_eq(knowledge_get(k, host_record(0))->there_at, 1);
+}
+END_TEST
+
+/* The unknown device at a silent port is the switch that is found there. Other switches that are connected to the same one, by
+ * other ports, are not that device. */
+START_TEST(unknown_device_was_a_switch)
+{
+        const struct knowledge_name place = { G(0x20), 6, KNOWLEDGE_PLACE };
+
+        see_chain(make_chain(2), MINUTE);
+        ck_assert_int_eq(knowledge_get(k, knowledge_find(k, place))->presence, KNOWLEDGE_SILENT);
+        see_chain(make_chain(3), 2 * MINUTE);
+        ck_assert(knowledge_get(k, knowledge_find(k, place))->found);
+}
+END_TEST
+
 /* Until when an absent port counts. */
 START_TEST(copy_of_times)
 {
@@ -1574,6 +1600,7 @@ START_TEST(unfollowed_port_holds_every_base)
         for (unsigned i = 0; i < HOSTS; i++)
                 read_host(s, i, 0);
         knowledge_stop_following(k);
+        ck_assert_int_eq(held_by_record(k, host_record(0)).reason, HELD_UNANSWERED);
         s = discover(ALL, 0, 0, 1);
         for (unsigned i = 1; i < HOSTS; i++)
                 read_host(s, i, 0);
@@ -1842,6 +1869,11 @@ START_TEST(filter_is_not_closed_over_a_host_that_was_never_read)
         ck_assert_int_eq(knowledge_judge_filter(k, leaf_record(0), true, false, &base), RULE_LOSS);
         ck_assert_int_eq(knowledge_judge_filter(k, leaf_record(0), false, true, &base), RULE_LOSS);
         ck_assert_int_eq(knowledge_judge_filter(k, leaf_record(0), false, false, &base), RULE_ADMITS);
+        /* it filters already, unless a write was lost that was to end that */
+        knowledge_see_filter(k, leaf_record(0), true, true);
+        ck_assert_int_eq(knowledge_judge_filter(k, leaf_record(0), true, true, &base), RULE_ADMITS);
+        knowledge_send_filter(k, leaf_record(0));
+        ck_assert_int_eq(knowledge_judge_filter(k, leaf_record(0), true, true, &base), RULE_LOSS);
         read_host(s, 0, 0);
         want(s, 0);
         ck_assert_int_eq(knowledge_judge_filter(k, leaf_record(0), true, true, &base), RULE_ADMITS);
@@ -2090,6 +2122,8 @@ int main(void)
         tcase_add_test(bounds, suspected_may_have_taken_an_entry);
         tcase_add_test(bounds, copy);
         tcase_add_test(bounds, copy_of_times);
+        tcase_add_test(bounds, time_at_the_beginning);
+        tcase_add_test(bounds, unknown_device_was_a_switch);
         tcase_add_test(bounds, other_fabric);
         tcase_add_test(bounds, copy_of_places);
         tcase_add_test(bounds, doubt);
