@@ -8,7 +8,7 @@
  *     4. `redo` is deleted.
  *
  * Any process that finds `redo` does steps 3 and 4 before it reads. Each of their transactions has the condition that the part, or
- * `redo`, is still the same, so nothing happens twice.
+ * `redo`, is still the same, so nothing happens twice; and a part is read together with `redo`, so it is of that transaction.
  */
 #include "etcd/etcd_store.h"
 
@@ -169,18 +169,26 @@ static int redo_part(struct etcd_store *s, const struct etcd_record *part)
         return r < 0 ? r : 0;
 }
 
-/* Returns 1 if there was a part, 0 if there is none any more. */
-static int redo_next_part(struct etcd_store *s)
+/* A part that is read together with `redo` is committed; one that is read later may be of the next transaction. */
+static json_t *make_next_part(const struct etcd_store *s)
+{
+        const struct etcd_key first = part_key(s, ETCD_NAMES_FIRST), end = part_key(s, ETCD_NAMES_END);
+
+        return etcd_transaction(json_array(), json_pack("[o, o]", etcd_op_get(key_of(s, "redo").text),
+                                                        etcd_op_range(first.text, end.text, 1, false)));
+}
+
+/* Returns 1 if `redo` still has this revision and there was a part; 0 if not. */
+static int redo_next_part(struct etcd_store *s, uint64_t revision)
 {
         _cleanup_arena_ struct arena *a = arena_new();
-        const struct etcd_key first = part_key(s, ETCD_NAMES_FIRST), end = part_key(s, ETCD_NAMES_END);
         _cleanup_json_ json_t *answer = NULL;
-        struct etcd_record part;
-        int r = a ? call(s, ETCD_RANGE, etcd_range(first.text, end.text, 1, 0), &answer, NULL) : -ENOMEM;
+        struct etcd_record redo, part;
+        int r = a ? call(s, ETCD_TRANSACTION, make_next_part(s), &answer, NULL) : -ENOMEM;
 
-        r = r ?: etcd_read_record(answer, 0, a, &part);
-        if (r < 0)
-                return r == -ENOENT ? 0 : r;
+        r = r ?: read_single(answer, 0, a, &redo) ?: read_single(answer, 1, a, &part);
+        if (r < 0 || redo.modified != revision || !part.key)
+                return r;
         r = redo_part(s, &part);
         return r < 0 ? r : 1;
 }
@@ -192,7 +200,7 @@ static int redo(struct etcd_store *s, uint64_t revision)
         int r;
 
         do
-                r = redo_next_part(s);
+                r = redo_next_part(s, revision);
         while (r > 0);
         if (r < 0)
                 return r;

@@ -25,6 +25,24 @@ static struct store_transaction t;
 static sd_event *event;
 static struct etcd_http *http;
 
+/* Called before a request of a store, that is, of all but this client. Returns 0, or an error: then the request is not sent. */
+static int (*before_request)(void);
+static unsigned n_requests; /* that before_request has counted */
+
+/* The linker's names for the function that the stores call, and for the one behind it (ld --wrap). */
+int __real_etcd_http_call(struct etcd_http *h, const char *path, json_t *body, usec_t timeout, json_t **ret);
+int __wrap_etcd_http_call(struct etcd_http *h, const char *path, json_t *body, usec_t timeout, json_t **ret);
+
+int __wrap_etcd_http_call(struct etcd_http *h, const char *path, json_t *body, usec_t timeout, json_t **ret)
+{
+        int r = h != http && before_request ? before_request() : 0;
+
+        if (r == 0)
+                return __real_etcd_http_call(h, path, body, timeout, ret);
+        json_decref(body);
+        return r;
+}
+
 /* Returns the answer, which is owned. */
 static json_t *ask(const char *path, json_t *body)
 {
@@ -39,11 +57,19 @@ static const char *key_of(const char *name)
         return arena_printf(arena, "%s%s", prefix, name);
 }
 
+static void carry_out(json_t *operation)
+{
+        json_decref(ask("/v3/kv/txn", etcd_transaction(json_array(), json_pack("[o]", operation))));
+}
+
 static void put_key(const char *name, const char *value)
 {
-        json_t *put = etcd_op_put(key_of(name), value, strlen(value), 0);
+        carry_out(etcd_op_put(key_of(name), value, strlen(value), 0));
+}
 
-        json_decref(ask("/v3/kv/txn", etcd_transaction(json_array(), json_pack("[o]", put))));
+static void delete_key(const char *name)
+{
+        carry_out(etcd_op_delete(key_of(name), NULL));
 }
 
 /* The record of a key; key NULL: there is none. */
@@ -141,6 +167,8 @@ static void begin_test(void)
 
 static void teardown(void)
 {
+        before_request = NULL;
+        n_requests = 0;
         free(STEAL(problem));
         store = store_close(store);
         other = store_close(other);
@@ -321,6 +349,27 @@ START_TEST(parts_that_were_not_committed_are_dropped)
 }
 END_TEST
 
+/* Between the first request of a store, which reads `redo`, and the second, another process completes that transaction and puts the
+ * first part of its next one. */
+static int begin_the_next(void)
+{
+        if (n_requests++ == 1) {
+                delete_key("redo");
+                put_key("redo/000000", part_of("record/a", "wrong"));
+        }
+        return 0;
+}
+
+START_TEST(parts_of_the_next_transaction_are_not_committed)
+{
+        put_key("redo", "1");
+        before_request = begin_the_next;
+        ck_assert_str_eq(dump(store), "");
+        ck_assert_uint_gt(n_requests, 1);
+        ck_assert_str_ne(value_of("redo/000000"), "(none)");
+}
+END_TEST
+
 START_TEST(part_that_is_no_json)
 {
         put_key("redo/000000", "wrong");
@@ -377,7 +426,7 @@ START_TEST(older_than_it_was)
 {
         lock(store);
         put(store, "a", "1");
-        json_decref(ask("/v3/kv/txn", etcd_transaction(json_array(), json_pack("[o]", etcd_op_delete(key_of("commit"), NULL)))));
+        delete_key("commit");
         ck_assert_int_eq(store_changed(store), -EUCLEAN);
 }
 END_TEST
@@ -540,6 +589,7 @@ int main(void)
         tcase_add_test(tc, renewed_on_the_loop);
         tcase_add_test(tc, committed_parts_take_effect);
         tcase_add_test(tc, parts_that_were_not_committed_are_dropped);
+        tcase_add_test(tc, parts_of_the_next_transaction_are_not_committed);
         tcase_add_test(tc, part_that_is_no_json);
         tcase_add_test(tc, keys_that_no_transaction_has);
         tcase_add_test(tc, long_key_at_the_end_of_a_page);

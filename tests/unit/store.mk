@@ -20,6 +20,7 @@ check_PROGRAMS += check_etcd_store
 TESTS += check_etcd_store
 check_etcd_store_SOURCES = tests/unit/check_etcd_store.c tests/unit/etcd_fixture.c tests/unit/etcd_fixture.h
 check_etcd_store_LDADD = libpkeyd-shell.la $(TEST_LIBS)
+check_etcd_store_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=etcd_http_call
 
 check_PROGRAMS += check_shared_state
 TESTS += check_shared_state
