@@ -8,7 +8,8 @@
  *     4. `redo` is deleted.
  *
  * Any process that finds `redo` does steps 3 and 4 before it reads. Each of their transactions has the condition that the part, or
- * `redo`, is still the same, so nothing happens twice; and a part is read together with `redo`, so it is of that transaction.
+ * `redo`, is still the same, so nothing happens twice; and a part is read together with `redo`, so it is of that transaction. A
+ * process that did not complete its own transaction does so before it commits the next one.
  */
 #include "etcd/etcd_store.h"
 
@@ -39,6 +40,7 @@ struct etcd_store {
         uint64_t lock;                /* revision that created the lock; 0: this process does not hold it */
         uint64_t cluster;             /* its ID; 0: not known yet */
         uint64_t seen;                /* revision of `commit` up to which everything was loaded, or committed here */
+        uint64_t redo;                /* revision of `redo` of a transaction of this process that is half done; 0: none is */
         char last_writer[LOCK_HOLDER_SIZE]; /* content of `commit` */
         bool has_version;             /* `version` is in the cluster */
         bool loading;
@@ -206,6 +208,16 @@ static int redo(struct etcd_store *s, uint64_t revision)
                 return r;
         r = transact(s, etcd_if_modified(key.text, revision), json_pack("[o]", etcd_op_delete(key.text, NULL)), NULL);
         return r < 0 ? r : 0;
+}
+
+/* Completes the transaction that an earlier commit left half done, if there is one. */
+static int redo_own(struct etcd_store *s)
+{
+        int r = s->redo > 0 ? redo(s, s->redo) : 0;
+
+        if (r == 0)
+                s->redo = 0;
+        return r;
 }
 
 /* Inspects until no large transaction is half done. */
@@ -527,8 +539,8 @@ static int commit_large(struct etcd_store *s, const struct last_ops *l)
                           &revision);
         if (r < 0)
                 return r;
-        s->seen = revision;
-        (void) redo(s, revision); /* if it fails, the next reader does what is left */
+        s->seen = s->redo = revision;
+        (void) redo_own(s); /* if it fails, the next commit or the next reader does what is left */
         return 0;
 }
 
@@ -547,6 +559,7 @@ static int commit(struct store *store, const struct store_transaction *t)
         if (s->lock == 0)
                 return -ENOLCK;
         r = a ? find_last(a, t, &last) : -ENOMEM;
+        r = r ?: redo_own(s); /* otherwise its parts would replace newer records, or a large transaction would delete them */
         if (r < 0)
                 return r;
         operations = make_operations(s, &last, &at);

@@ -18,6 +18,8 @@ WRONGS = [
     Wrong("etcd-lock-may-exist", STORE, "etcd_if_created(lock.text, 0)", "etcd_if_created(lock.text, s->seen)"),
     Wrong("etcd-parts-count-at-once", STORE, "                if (r < 0 || ret->redo == 0)\n                        return r;\n                r = redo(s, ret->redo);", "                if (r < 0)\n                        return r;\n                r = redo(s, ret->redo);"),
     Wrong("etcd-old-parts-stay", STORE, "        int r = delete_parts(s);\n", "        int r = 0 && delete_parts(s);\n"),
+    Wrong("etcd-own-parts-come-late", STORE, "r = r ?: redo_own(s);", "r = r ?: 0;"),
+    Wrong("etcd-parts-of-the-next", STORE, "redo.modified != revision || ", "redo.modified == 1 || "),
     Wrong("etcd-first-operation-counts", STORE, "strcmp((*a)->key, (*b)->key) ?: ORDER(*a, *b)", "strcmp((*a)->key, (*b)->key) ?: ORDER(*b, *a)"),
     Wrong("etcd-page-is-all", STORE, "        if (!etcd_has_more(answer))\n", "        if (true)\n"),
     Wrong("etcd-long-key-twice", STORE, "strlen(key) > max ? '\\xff' : '!'", "'!'"),

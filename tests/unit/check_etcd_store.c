@@ -126,6 +126,19 @@ static void put(struct store *s, const char *key, const char *value)
         ck_assert_int_eq(try_put(s, key, value), 0);
 }
 
+/* Puts the records BEGINNING000, BEGINNING001, ..., each with the value "1", in one transaction. */
+static int try_put_many(struct store *s, const char *beginning, unsigned n)
+{
+        char key[16];
+
+        store_transaction_init(&t, arena);
+        for (unsigned i = 0; i < n; i++) {
+                snprintf(key, sizeof(key), "%s%03u", beginning, i);
+                store_put(&t, key, "1", 1);
+        }
+        return store_commit(s, &t);
+}
+
 static int add_text(void *userdata, const char *key, const void *value, size_t n)
 {
         text_add(userdata, "%s=", key ?: "(damaged)");
@@ -245,17 +258,10 @@ END_TEST
 /* The same process has the lock again, but not what it knew under the first one. */
 START_TEST(large_transaction_is_fenced)
 {
-        char key[16];
-
         lock(store);
         put(store, "a", "1");
         end_lease();
-        store_transaction_init(&t, arena);
-        for (int i = 0; i < 1000; i++) {
-                snprintf(key, sizeof(key), "k%d", i);
-                store_put(&t, key, "", 0);
-        }
-        ck_assert_int_eq(store_commit(store, &t), -ENOLCK);
+        ck_assert_int_eq(try_put_many(store, "k", 1000), -ENOLCK);
         ck_assert_str_eq(dump(store), "a=1;");
         ck_assert_str_eq(value_of("redo/000000"), "(none)");
 }
@@ -332,19 +338,12 @@ END_TEST
 
 START_TEST(parts_that_were_not_committed_are_dropped)
 {
-        char key[16];
-
         put_key("redo/000000", part_of("record/a", "wrong"));
         put_key("redo/000099", part_of("record/b", "wrong"));
         lock(store);
         put(store, "c", "1");
-        store_transaction_init(&t, arena);
-        for (int i = 0; i < ETCD_MAX_OPS + 1; i++) {
-                snprintf(key, sizeof(key), "k%03d", i);
-                store_put(&t, key, "", 0);
-        }
-        ck_assert_int_eq(store_commit(store, &t), 0);
-        ck_assert_uint_eq(strncmp(dump(store), "c=1;k000=;", 10), 0);
+        ck_assert_int_eq(try_put_many(store, "k", ETCD_MAX_OPS + 1), 0);
+        ck_assert_uint_eq(strncmp(dump(store), "c=1;k000=1;", 11), 0);
         ck_assert_str_eq(value_of("redo/000099"), "(none)");
 }
 END_TEST
@@ -377,6 +376,69 @@ START_TEST(part_that_is_no_json)
         ck_assert_int_eq(store_load(store, add_text, NULL), -EPROTO);
         ck_assert_int_eq(store_changed(store), -EPROTO);
         ck_assert_int_eq(try_open(&other), -EPROTO);
+}
+END_TEST
+
+/* --- large transactions that this process leaves half done ---------------------------------------------------------------- */
+
+static int fail_after_the_commit(void)
+{
+        return get_key("redo").key ? -EHOSTUNREACH : 0;
+}
+
+/* It counts as committed. */
+static void leave_half_done(void)
+{
+        lock(store);
+        before_request = fail_after_the_commit;
+        ck_assert_int_eq(try_put_many(store, "a", ETCD_MAX_OPS + 1), 0);
+        ck_assert_str_eq(value_of("record/a000"), "(none)");
+}
+
+START_TEST(next_commit_is_newer)
+{
+        leave_half_done();
+        before_request = NULL;
+        put(store, "a000", "2");
+        ck_assert_uint_eq(strncmp(dump(store), "a000=2;a001=1;", 14), 0);
+        put(store, "a000", "3");
+        ck_assert_uint_eq(strncmp(dump(store), "a000=3;a001=1;", 14), 0);
+}
+END_TEST
+
+START_TEST(next_commit_is_large)
+{
+        size_t n = 0;
+
+        leave_half_done();
+        before_request = NULL;
+        ck_assert_int_eq(try_put_many(store, "b", ETCD_MAX_OPS + 1), 0);
+        ck_assert_int_eq(store_load(store, count_record, &n), 0);
+        ck_assert_uint_eq(n, 2 * (ETCD_MAX_OPS + 1));
+}
+END_TEST
+
+START_TEST(next_commit_fails_too)
+{
+        leave_half_done();
+        ck_assert_int_eq(try_put(store, "a000", "2"), -EHOSTUNREACH);
+        before_request = NULL;
+        ck_assert_uint_eq(strncmp(dump(store), "a000=1;a001=1;", 14), 0);
+        put(store, "a000", "3");
+        ck_assert_uint_eq(strncmp(dump(store), "a000=3;a001=1;", 14), 0);
+}
+END_TEST
+
+/* Its lease ends, another process completes the transaction and begins one of its own. */
+START_TEST(next_commit_is_too_late)
+{
+        leave_half_done();
+        before_request = NULL;
+        end_lease();
+        other = open_store();
+        put_key("redo/000000", part_of("record/a000", "wrong"));
+        ck_assert_int_eq(try_put(store, "a000", "2"), -ENOLCK);
+        ck_assert_str_eq(value_of("record/a000"), "1");
 }
 END_TEST
 
@@ -591,6 +653,10 @@ int main(void)
         tcase_add_test(tc, parts_that_were_not_committed_are_dropped);
         tcase_add_test(tc, parts_of_the_next_transaction_are_not_committed);
         tcase_add_test(tc, part_that_is_no_json);
+        tcase_add_test(tc, next_commit_is_newer);
+        tcase_add_test(tc, next_commit_is_large);
+        tcase_add_test(tc, next_commit_fails_too);
+        tcase_add_test(tc, next_commit_is_too_late);
         tcase_add_test(tc, keys_that_no_transaction_has);
         tcase_add_test(tc, long_key_at_the_end_of_a_page);
         tcase_add_test(tc, of_a_newer_version);
