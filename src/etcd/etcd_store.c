@@ -265,8 +265,11 @@ static void begin_behind(struct pages *p, const char *key)
         (void) snprintf(p->next.text, sizeof(p->next.text), "%.*s%c", (int) max, key, strlen(key) > max ? '\xff' : '!');
 }
 
+/* Refuses records that are not in the range, and an answer that announces more but does not advance: load_at() would never end. */
 static int pass_records(struct pages *p, const json_t *answer, store_record_handler each, void *userdata)
 {
+        const struct etcd_key first = p->next;
+
         for (size_t i = 0;; i++) {
                 _cleanup_arena_ struct arena *a = arena_new();
                 struct etcd_record record;
@@ -274,7 +277,7 @@ static int pass_records(struct pages *p, const json_t *answer, store_record_hand
 
                 if (r == -ENOENT)
                         break;
-                if (r == 0 && strlen(record.key) < p->n_prefix)
+                if (r == 0 && (strcmp(record.key, first.text) < 0 || strcmp(record.key, p->end.text) >= 0))
                         r = -EPROTO;
                 if (r < 0)
                         return r;
@@ -285,6 +288,8 @@ static int pass_records(struct pages *p, const json_t *answer, store_record_hand
         }
         if (!etcd_has_more(answer))
                 p->next.text[0] = '\0';
+        else if (strcmp(p->next.text, first.text) <= 0)
+                return -EPROTO;
         return 0;
 }
 

@@ -11,6 +11,7 @@
 #include "etcd/etcd_store.h"
 #include "etcd_fixture.h"
 #include "shell/shell.h"
+#include "util/base64.h"
 #include "util/text.h"
 
 static struct etcd_cluster cluster;
@@ -28,6 +29,8 @@ static struct etcd_http *http;
 /* Called before a request of a store, that is, of all but this client. Returns 0, or an error: then the request is not sent. */
 static int (*before_request)(void);
 static unsigned n_requests; /* that before_request has counted */
+/* Changes the answer to a request of a store. */
+static void (*change_answer)(json_t *answer);
 
 /* The linker's names for the function that the stores call, and for the one behind it (ld --wrap). */
 int __real_etcd_http_call(struct etcd_http *h, const char *path, json_t *body, usec_t timeout, json_t **ret);
@@ -38,8 +41,11 @@ int __wrap_etcd_http_call(struct etcd_http *h, const char *path, json_t *body, u
         int r = h != http && before_request ? before_request() : 0;
 
         if (r == 0)
-                return __real_etcd_http_call(h, path, body, timeout, ret);
-        json_decref(body);
+                r = __real_etcd_http_call(h, path, body, timeout, ret);
+        else
+                json_decref(body);
+        if (r == 0 && h != http && change_answer)
+                change_answer(*ret);
         return r;
 }
 
@@ -181,6 +187,7 @@ static void begin_test(void)
 static void teardown(void)
 {
         before_request = NULL;
+        change_answer = NULL;
         n_requests = 0;
         free(STEAL(problem));
         store = store_close(store);
@@ -471,6 +478,87 @@ START_TEST(long_key_at_the_end_of_a_page)
 }
 END_TEST
 
+/* --- answers that etcd does not give -------------------------------------------------------------------------------------- */
+
+static int limit_requests(void)
+{
+        return n_requests++ < 20 ? 0 : -ELOOP;
+}
+
+/* Loads b and d, and counts the records. */
+static int load_changed(void (*change)(json_t *answer), size_t *ret)
+{
+        put_key("record/b", "1");
+        put_key("record/d", "1");
+        before_request = limit_requests;
+        change_answer = change;
+        return store_load_range(store, "b", "e", count_record, ret);
+}
+
+static void claim_more(json_t *answer)
+{
+        ck_assert_int_eq(json_object_set_new(answer, "more", json_true()), 0);
+}
+
+START_TEST(more_behind_the_last_record)
+{
+        size_t n = 0;
+
+        ck_assert_int_eq(load_changed(claim_more, &n), -EPROTO);
+        ck_assert_uint_eq(n, 2);
+}
+END_TEST
+
+static json_t *page; /* the first one with records */
+
+static void repeat_page(json_t *answer)
+{
+        if (!page)
+                page = json_incref(json_object_get(answer, "kvs"));
+        else
+                ck_assert_int_eq(json_object_set(answer, "kvs", page), 0);
+        claim_more(answer);
+}
+
+START_TEST(same_page_again)
+{
+        size_t n = 0;
+
+        ck_assert_int_eq(load_changed(repeat_page, &n), -EPROTO);
+        ck_assert_uint_eq(n, 2);
+        json_decref(STEAL(page));
+}
+END_TEST
+
+static void rename_first(json_t *answer, const char *key)
+{
+        json_t *first = json_array_get(json_object_get(answer, "kvs"), 0);
+        char text[128];
+
+        base64_encode(key, strlen(key), text);
+        if (first)
+                ck_assert_int_eq(json_object_set_new(first, "key", json_string(text)), 0);
+}
+
+static void rename_to_a(json_t *answer)
+{
+        rename_first(answer, key_of("record/a"));
+}
+
+static void rename_to_e(json_t *answer)
+{
+        rename_first(answer, key_of("record/e"));
+}
+
+START_TEST(record_outside_the_range)
+{
+        size_t n = 0;
+
+        ck_assert_int_eq(load_changed(_i == 0 ? rename_to_a : rename_to_e, &n), -EPROTO);
+        ck_assert_uint_eq(n, 0);
+}
+END_TEST
+
 START_TEST(of_a_newer_version)
 {
         lock(store);
@@ -659,6 +747,9 @@ int main(void)
         tcase_add_test(tc, next_commit_is_too_late);
         tcase_add_test(tc, keys_that_no_transaction_has);
         tcase_add_test(tc, long_key_at_the_end_of_a_page);
+        tcase_add_test(tc, more_behind_the_last_record);
+        tcase_add_test(tc, same_page_again);
+        tcase_add_loop_test(tc, record_outside_the_range, 0, 2);
         tcase_add_test(tc, of_a_newer_version);
         tcase_add_test(tc, older_than_it_was);
         suite_add_tcase(suite, tc);
