@@ -335,7 +335,8 @@ int session_find_etcd(struct context *ctx, struct etcd_config **ret)
         return etcd_place_find(ctx->arena, settings, ctx->fabric.name, &ctx->findings, ret);
 }
 
-/* Without `writing` it does not make the directory, and goes without what it may not read. */
+/* Without `writing` it does not make the directory, and goes without what it may not read. A sweep has a loop, on which a store in
+ * etcd renews its lease. */
 static int open_state(struct context *ctx, bool writing)
 {
         struct etcd_config *etcd;
@@ -343,7 +344,8 @@ static int open_state(struct context *ctx, bool writing)
 
         state_close(&ctx->state);
         r = session_find_etcd(ctx, &etcd);
-        return r ?: state_open(&ctx->state, ctx->options->state_dir ?: ctx->fabric.state_dir, writing, etcd);
+        r = r ?: state_open(&ctx->state, ctx->options->state_dir ?: ctx->fabric.state_dir, writing, etcd);
+        return r == 0 && ctx->event ? state_attach(&ctx->state, ctx->event) : r;
 }
 
 /* The last policy was valid when it was stored. If it is not any more (another version of pkeyd, a damaged file), nothing is

@@ -456,6 +456,23 @@ def test_undo_without_pkeyd():
         check(not differences(Oracle(tables, fabric.topology.port_guid(fabric.home)).tables(policies[0]), tables), "the change was not undone")
 
 
+def test_apply_writes_for_longer_than_the_lease():
+    """pkeyctl apply renews its lease while it writes: one host drops the writes of the first phase, and is sent each of them seven
+    times. Without the lock, nothing more would be sent."""
+    with Fabric(two_level(1, 1, 4)) as fabric:
+        fabric.settings("role: follow-sm\ntimeout: 1s\nbeside_opensm: true\n" + Cluster(fabric, 1).settings("%ds" % LEASE))
+        policy = Policy().add("one", 0x0010, {"node[0002-0003]": "full"})
+        fabric.apply(fabric.write("partitions.yaml", policy.yaml())).expect(0)
+        slow = fabric.tables()[fabric.topology.port_guid("node0003")]
+        policy = Policy().add("two", 0x0011, {"ALL_CAS": "full"})
+        result = fabric.apply(fabric.write("partitions.yaml", policy.yaml()), "--json", trace="apply",
+                              MADTRACE_M_KEY="%d:1" % slow.lid).expect(3)
+        check_equal({(f["node"], f["reason"]) for f in result.json()["failed"]}, {("node0003", "set-unanswered")}, "what failed")
+        tables = fabric.tables()
+        del tables[slow.guid]
+        check_equal([p.guid for p in tables.values() if p.type == 1 and 0x8011 not in p.table], [], "hosts that were not written")
+
+
 def test_copies_of_a_fabric():
     """There and back. The way out of a full store names the keys of this fabric only."""
     with Fabric(two_level(1, 1, 1), opensm=False) as fabric:
