@@ -360,6 +360,7 @@ static void retry_later(struct bus *b, const char *why)
                               "not on the system bus: %s; pkeyctl status, reload, lease, watch and violations cannot reach "
                               "pkeyd; pkeyd tries again", why);
         b->logged_absent = true;
+        b->handlers.settled(b->handlers.userdata);
         b->retry_delay = backoff_next(b->retry_delay, MAX_RETRY);
         (void) timer_set(b->retry, clock_now() + b->retry_delay);
 }
@@ -386,6 +387,7 @@ static int on_name(sd_bus_message *reply, void *userdata, sd_bus_error *error)
         if (b->logged_absent)
                 journal_event(b->journal, LOG_EVENT_BUS_FOUND, NULL, "on the system bus as %s", b->fabric->bus_name);
         b->logged_absent = false;
+        b->handlers.settled(b->handlers.userdata);
         return 1;
 }
 

@@ -50,6 +50,7 @@ struct bus_request {
 struct bus_handlers {
         void (*asked)(const struct bus_request *q, void *userdata);
         void (*asked_lease)(const struct lease_request *q, void *userdata); /* bus_leases_answer() answers it */
+        void (*settled)(void *userdata); /* clients can call the daemon now; or they cannot, and that was logged */
         void *userdata;
 };
 

@@ -440,6 +440,13 @@ static void on_unanswered(uint64_t request, const char *why, void *userdata)
         bus_leases_refuse(bus_get_leases(d->bus), request, why);
 }
 
+static void on_settled(void *userdata)
+{
+        struct daemon *d = userdata;
+
+        notify_settled(d->notify);
+}
+
 static void on_reported(const struct violation_item *item, void *userdata)
 {
         struct daemon *d = userdata;
@@ -489,7 +496,9 @@ static int add_parts(struct daemon *d)
         const struct forward_handlers of_forward = {
                 .asked = on_asked_lease, .answered = on_other_answered, .unanswered = on_unanswered, .userdata = d,
         };
-        const struct bus_handlers of_bus = { .asked = on_asked, .asked_lease = on_asked_lease, .userdata = d };
+        const struct bus_handlers of_bus = {
+                .asked = on_asked, .asked_lease = on_asked_lease, .settled = on_settled, .userdata = d,
+        };
         int r = verbs_host_new(d->event, on_verbs, d, &d->verbs) ?: notify_new(d->event, d->control, &d->notify) ?:
                 metrics_file_new(d->event, d->options->fabric.name, d->control, &d->journal, collect_metrics, d, &d->metrics) ?:
                 monitor_new(d->event, d->control, d->verbs, &d->journal, &of_monitor, &d->monitor);

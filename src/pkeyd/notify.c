@@ -16,6 +16,7 @@
 struct notify {
         const struct control *control;
         sd_event_source *timer;
+        bool settled;                    /* clients can call the daemon, or it is known that they cannot */
         bool ready, reloading, stopping; /* as last sent */
         char *text;                      /* as last sent; owned; NULL: none yet */
 };
@@ -61,7 +62,7 @@ void notify_update(struct notify *n)
         if (s->stopping) {
                 send_status(n, n->stopping ? "" : "STOPPING=1", s->text);
                 n->stopping = true;
-        } else if (s->ready && !s->reload_pending && (!n->ready || n->reloading)) {
+        } else if (s->ready && n->settled && !s->reload_pending && (!n->ready || n->reloading)) {
                 send_status(n, "READY=1", s->text);
                 n->ready = true;
                 n->reloading = false;
@@ -69,6 +70,12 @@ void notify_update(struct notify *n)
         } else {
                 send_status(n, "", s->text);
         }
+}
+
+void notify_settled(struct notify *n)
+{
+        n->settled = true;
+        notify_update(n);
 }
 
 int notify_new(sd_event *event, const struct control *control, struct notify **ret)

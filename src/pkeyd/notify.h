@@ -21,3 +21,6 @@ DEFINE_CLEANUP(struct notify *, notify_free)
 void notify_reloading(struct notify *n);
 /* To be called after each event of control: sends what changed. */
 void notify_update(struct notify *n);
+/* To be called when clients can call the daemon, or it is known that they cannot. The daemon is not ready before: a client that is
+ * started after it could not call it. */
+void notify_settled(struct notify *n);

@@ -285,6 +285,20 @@ def test_no_bus():
         stop(daemon)
 
 
+def test_ready_on_the_bus():
+    """Once pkeyd has reported that it is ready, clients can call it. The bus is slower than the first sweep."""
+    with fabric_of() as fabric:
+        bus = Bus(fabric)
+        bus.process.send_signal(signal.SIGSTOP)
+        daemon = start(fabric, bus, wait=False)
+        wait_for(lambda: "12 ports verified" in daemon.status(), "the end of the sweep")
+        check_equal(daemon.ready_count(), 0, "READY=1 before pkeyd is on the bus")
+        bus.process.send_signal(signal.SIGCONT)
+        daemon.wait_ready(1)
+        check_equal(bus.property("Generation"), 1, "Generation")
+        stop(daemon)
+
+
 def test_bus_comes_back():
     """The bus ends during a reload, which goes on; pkeyd connects to the next bus."""
     with fabric_of() as fabric:
