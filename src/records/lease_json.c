@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "records/lease_json.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -11,6 +12,12 @@
 #define MEMBER    "%" PRIx64 " %" PRIx64 " %x" /* node, port, number */
 #define LEFT_OUT  " -"
 #define INDEX0    " index0"
+
+#define LONGEST_MEMBER "\"ffffffffffffffff ffffffffffffffff ff limited" INDEX0 LEFT_OUT "\","
+#define OTHERS_MAX     8192 /* bytes of what a record has besides the members and the selectors that were asked for */
+
+static_assert((sizeof(LONGEST_MEMBER) - 1) * LEASE_MAX_MEMBERS + OTHERS_MAX <= STORE_VALUE_MAX,
+              "a store takes every open lease; otherwise it would take no transaction any more");
 
 /* --- a lease to JSON -------------------------------------------------------------------------------------------------- */
 

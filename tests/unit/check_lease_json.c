@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "records/lease_json.h"
+#include "store/store.h"
 #include "util/text.h"
 
 static struct arena *arena;
@@ -199,6 +200,40 @@ START_TEST(damaged_requests)
 }
 END_TEST
 
+/* --- records ---------------------------------------------------------------------------------------------------------- */
+
+/* With the longest text for each member. */
+static void fill_lease(struct lease *l)
+{
+        static struct lease_member most[LEASE_MAX_MEMBERS];
+
+        for (uint32_t i = 0; i < LEASE_MAX_MEMBERS; i++)
+                most[i] = (struct lease_member) {
+                        .node.v = UINT64_MAX, .port.v = UINT64_MAX - LEASE_MAX_MEMBERS + i, .number = UINT8_MAX,
+                        .membership = l->is_open ? MEMBERSHIP_LIMITED : MEMBERSHIP_FULL, .index0 = l->is_open,
+                        .state = LEASE_MEMBER_LEFT_OUT,
+                };
+        l->members = most;
+        l->n_members = LEASE_MAX_MEMBERS;
+}
+
+/* No store takes a larger record. */
+START_TEST(largest_record)
+{
+        char *text, selectors[LEASE_MAX_TEXT + 1];
+        struct lease l = { .wish.pool = "p", .membership = MEMBERSHIP_FULL, .is_open = _i == 0, .why = "it ends" };
+
+        memset(selectors, 'a', LEASE_MAX_TEXT);
+        selectors[l.is_open ? 0 : LEASE_MAX_TEXT] = '\0';
+        l.wish.members = selectors;
+        fill_lease(&l);
+        o = lease_to_json(&l);
+        text = json_dumps(o, JSON_COMPACT);
+        ck_assert_uint_le(strlen(text), STORE_VALUE_MAX - 8192); /* and room for the name of a pool, and the like */
+        free(text);
+}
+END_TEST
+
 /* --- replies ---------------------------------------------------------------------------------------------------------- */
 
 static const struct known known;
@@ -327,6 +362,7 @@ int main(void)
         int n_failed;
 
         tcase_add_checked_fixture(c, setup, teardown);
+        tcase_add_loop_test(c, largest_record, 0, 2);
         for (size_t i = 0; i < ELEMENTS(tests); i++)
                 tcase_add_test(c, tests[i]);
         suite_add_tcase(suite, c);
