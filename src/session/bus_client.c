@@ -175,6 +175,8 @@ static int complain_error(struct context *ctx, const sd_bus_error *e, int r)
         if (sd_bus_error_has_name(e, SD_BUS_ERROR_NO_REPLY) || r == -ECONNRESET || r == -ENOTCONN)
                 return findings_error(f, FINDING_DAEMON_FAILED, "see systemctl status pkeyd",
                                       "pkeyd or the bus ended before pkeyd answered");
+        if (sd_bus_error_has_name(e, SD_BUS_ERROR_TIMEOUT)) /* from sd_bus_call() */
+                return findings_error(f, FINDING_DAEMON_FAILED, "see systemctl status pkeyd", "pkeyd did not answer in time");
         if (sd_bus_error_is_set(e))
                 return findings_error(f, FINDING_DAEMON_FAILED, NULL, "pkeyd answered with an error: %s", e->message ?: e->name);
         return bus_client_complain(ctx, r);

@@ -609,6 +609,18 @@ def test_pkeyctl_and_a_daemon_that_dies():
         check_equal(json.loads(read_file(fabric.path("reload.out")))["findings"][0]["code"], "daemon.failed", "finding")
 
 
+def test_pkeyctl_and_a_daemon_that_hangs():
+    with fabric_of() as fabric:
+        bus = Bus(fabric)
+        daemon = start(fabric, bus)
+        daemon.process.send_signal(signal.SIGSTOP)
+        for command in ("status", "violations"):
+            r = fabric.pkeyctl(command, SYSTEMD_BUS_TIMEOUT="1s", **bus.environment()).expect(1)
+            check("pkeyd did not answer in time" in r.err and "see systemctl status pkeyd" in r.err, r)
+        daemon.process.send_signal(signal.SIGCONT)
+        stop(daemon)
+
+
 def test_pkeyctl_as_nobody():
     with fabric_of() as fabric:
         bus = Bus(fabric)
