@@ -196,7 +196,7 @@ static void load_shared(struct daemon *d, struct control_lock *lock)
         if (r < 0)
                 journal_event(&d->journal, LOG_EVENT_STATE_DIR, NULL,
                               "generation %" PRIu64 ", which is in force according to %s, cannot be loaded: %s",
-                              lock->changed->generation, d->state.name, findings.n > 0 ? findings.items[0].text : strerror(-r));
+                              lock->changed->generation, d->state.name, findings_first_error(&findings) ?: strerror(-r));
 }
 
 static void follow_store(struct daemon *d, struct control_event *ret)

@@ -116,6 +116,14 @@ void finding_set_hint(struct findings *f, struct finding *item, const char *form
         va_end(ap);
 }
 
+const char *findings_first_error(const struct findings *f)
+{
+        for (size_t i = 0; i < f->n; i++)
+                if (f->items[i].severity == FINDING_ERROR)
+                        return f->items[i].text;
+        return NULL;
+}
+
 static int compare_places(const void *left, const void *right)
 {
         const struct finding *a = left, *b = right;

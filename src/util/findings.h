@@ -94,6 +94,9 @@ static inline bool findings_refuse(const struct findings *f)
         return f->n_errors > 0 || f->out_of_memory;
 }
 
+/* The text of the first error; NULL: there is none. Borrowed. */
+const char *findings_first_error(const struct findings *f);
+
 /* Sorts by file, line and column, in stable order; findings without a file come last. */
 void findings_sort(struct findings *f);
 
