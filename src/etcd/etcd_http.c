@@ -541,6 +541,27 @@ int etcd_http_post(struct etcd_http *h, const char *path, json_t *body, usec_t t
         return 0;
 }
 
+const char *etcd_http_explain(int r)
+{
+        switch (r) {
+        case -EHOSTUNREACH:
+                return "no member answers, or they have no majority";
+        case -EACCES:
+                return "etcd denies access to this user";
+        case -EKEYREJECTED:
+                return "the certificate of a member cannot be verified";
+        case -EPROTO:
+                return "the answer is not one of etcd 3.4 or later";
+        case -ESTALE:
+                return "etcd compacted it while it was read";
+        case -ENOSPC:
+                return "its database is full";
+        case -EMSGSIZE:
+                return "a record is larger than etcd accepts (--max-request-bytes)";
+        }
+        return NULL;
+}
+
 struct call {
         bool ended;
         int r;

@@ -36,6 +36,9 @@ struct etcd_request;
  * answer: borrowed; NULL unless r is 0. */
 typedef void (*etcd_answer_handler)(int r, json_t *answer, void *userdata);
 
+/* Returns a clause that says what such an error means, static; NULL: nothing else than strerror(). */
+const char *etcd_http_explain(int r);
+
 /* Borrows the configuration and the loop. Returns 0, -ENOMEM or a negative errno. */
 int etcd_http_new(sd_event *event, const struct etcd_config *config, struct etcd_http **ret);
 /* Drops all requests without calling their handlers. Accepts NULL, returns NULL. */

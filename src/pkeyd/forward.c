@@ -30,7 +30,8 @@ static void on_asked(uint64_t id, const char *text, void *userdata)
         f->handlers.asked(&q, f->handlers.userdata);
 }
 
-static const char *explain(int r)
+/* r: of the mailbox, or -EBADMSG: the reply cannot be parsed. */
+static const char *explain(int r, char *buffer, size_t size)
 {
         switch (r) {
         case -ETIMEDOUT:
@@ -38,10 +39,11 @@ static const char *explain(int r)
                        "still be carried out";
         case -EMSGSIZE:
                 return "it is too large for etcd: ask on the head node that writes";
-        case -EPROTO:
+        case -EBADMSG:
                 return "the answer of the other head node cannot be understood: its pkeyd may have another version";
         }
-        return strerror(-r);
+        (void) snprintf(buffer, size, "pkeyd cannot ask the other head node through etcd: %s", etcd_http_explain(r) ?: strerror(-r));
+        return buffer;
 }
 
 static void on_answered(uint64_t request, int r, const char *text, void *userdata)
@@ -51,18 +53,19 @@ static void on_answered(uint64_t request, int r, const char *text, void *userdat
         _cleanup_findings_ struct findings findings = {};
         const struct forward *f = userdata;
         struct lease_reply reply = { .findings = &findings };
+        char why[192];
 
         if (r == 0 && !lease)
                 r = -ENOMEM;
         if (lease)
                 findings.arena = lease->arena;
         if (r == 0 && !lease_reply_from_json(o, f->status->known, lease, &findings, &reply.answer))
-                r = -EPROTO;
+                r = -EBADMSG;
         reply.answer.request = request;
         if (r == 0)
                 f->handlers.answered(&reply, f->handlers.userdata);
         else
-                f->handlers.unanswered(request, explain(r), f->handlers.userdata);
+                f->handlers.unanswered(request, explain(r, why, sizeof(why)), f->handlers.userdata);
 }
 
 int forward_ask(struct forward *f, const struct lease_request *q)

@@ -10,6 +10,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
+#include "etcd/etcd_http.h"
 #include "shell/fabric.h"
 #include "shell/file.h"
 #include "state/directory_lock.h"
@@ -54,7 +55,8 @@ bool state_next_report(struct state *s, struct state_report *ret)
         return s->shown;
 }
 
-/* What an error means, and what to do. why NULL: strerror(). The last entry of each array is for all other errors. */
+/* What an error means, and what to do. why NULL: what etcd_http_explain() or strerror() returns. The last entry of each array is
+ * for all other errors. */
 static const struct explanation {
         int error;
         const char *why, *hint;
@@ -76,14 +78,15 @@ static const struct explanation {
         { -EEXIST, "state.db of this host has records from before store: etcd was set",
           "run pkeyctl store copy etcd to copy it to the cluster; if the cluster has the records of the other head node, move state.db away" },
         { -EUCLEAN, "it is not the same cluster as before, or an older copy of it", "check etcd in pkeyd.yaml, and the log of etcd" },
-        { -EHOSTUNREACH, "no member answers, or they have no majority",
-          "what is in force stays, and pkeyd tries again; etcdctl endpoint status shows the members" },
-        { -EKEYREJECTED, "the certificate of a member cannot be verified", "check etcd.ca_file in pkeyd.yaml, and the names in the certificates" },
-        { -EPROTO, "the answer is not one of etcd 3.4 or later", "check etcd in pkeyd.yaml, and the log of etcd" },
+        { -EBUSY, "other processes changed it while it was read", "what is in force stays, and pkeyd tries again" },
+        { -ESTALE, NULL, "what is in force stays, and pkeyd tries again" },
+        { -EHOSTUNREACH, NULL, "what is in force stays, and pkeyd tries again; etcdctl endpoint status shows the members" },
+        { -EKEYREJECTED, NULL, "check etcd.ca_file in pkeyd.yaml, and the names in the certificates" },
+        { -EPROTO, NULL, "check etcd in pkeyd.yaml, and the log of etcd" },
         { -ENOLCK, "the lease of the lock has ended",
           "what is in force stays, and pkeyd tries again; etcdctl endpoint status shows the members" },
-        { -EACCES, "etcd denies access to this user", "check etcd.user and etcd.password_file in pkeyd.yaml, and the roles of that user in etcd" },
-        { -ENOSPC, "its database is full", "compact and defragment it with etcdctl, then etcdctl alarm disarm" },
+        { -EACCES, NULL, "check etcd.user and etcd.password_file in pkeyd.yaml, and the roles of that user in etcd" },
+        { -ENOSPC, NULL, "compact and defragment it with etcdctl, then etcdctl alarm disarm" },
         { 0, NULL, "check etcd in pkeyd.yaml, and the log of etcd" },
 };
 
@@ -98,7 +101,7 @@ static const struct explanation *find_explanation(const struct state *s, int err
 
 const char *state_explain(const struct state *s, int error)
 {
-        return find_explanation(s, error)->why ?: strerror(-error);
+        return find_explanation(s, error)->why ?: (s->etcd ? etcd_http_explain(error) : NULL) ?: strerror(-error);
 }
 
 /* --- the store ---------------------------------------------------------------------------------------------------- */

@@ -190,6 +190,18 @@ static void wait_until_locked(struct state *s)
         ck_assert_msg(r == 0, "%s", strerror(-r));
 }
 
+/* None is what strerror() says, which is about files and sockets. */
+START_TEST(explained)
+{
+        static const int errors[] = { -EPROTONOSUPPORT, -EEXIST, -EUCLEAN, -EBUSY, -ESTALE, -EHOSTUNREACH, -EKEYREJECTED, -EPROTO,
+                                      -ENOLCK, -EACCES, -ENOSPC, -EMSGSIZE };
+        const struct state s = { .etcd = &config };
+
+        for (size_t i = 0; i < ELEMENTS(errors); i++)
+                ck_assert_str_ne(state_explain(&s, errors[i]), strerror(-errors[i]));
+}
+END_TEST
+
 START_TEST(no_majority)
 {
         _cleanup_remembered_ struct remembered *changed = NULL;
@@ -422,6 +434,7 @@ int main(void)
         tcase_add_test(tc, followed_only_when_it_changed);
         tcase_add_test(tc, another_store_is_in_the_way);
         tcase_add_test(tc, paused);
+        tcase_add_test(tc, explained);
         tcase_add_test(tc, place);
         tcase_add_test(tc, same_place);
         tcase_add_test(tc, copied);
