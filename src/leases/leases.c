@@ -358,13 +358,14 @@ bool leases_next_answer(struct leases *l, struct lease_answer *ret)
         return true;
 }
 
-/* The other host is not asked to repeat a release that is stored: there the lease may have ended by then. */
-static void pass_on(struct leases *to, const struct lease *lease, const struct lease_waiter *waiter)
+/* The other host is not asked to repeat a release that is stored: there the lease may have ended by then. `to` has room for the
+ * answers to its own waiters. */
+static void pass_on(struct leases *to, bool is_own, const struct lease *lease, const struct lease_waiter *waiter)
 {
         bool is_done = waiter->kind == LEASE_RELEASE && lease->store == LEASE_IN_STORE && lease->state == LEASE_RELEASING;
         struct lease_answer *a;
 
-        if (VECTOR_EXTEND(NULL, to->ready, to->n_ready, to->allocated_ready, to->n_waiting + 1) < 0)
+        if (VECTOR_EXTEND(NULL, to->ready, to->n_ready, to->allocated_ready, to->n_waiting + !is_own) < 0)
                 return;
         a = &to->ready[to->n_ready++];
         *a = (struct lease_answer) { .request = waiter->request, .outcome = is_done ? LEASE_IS_RELEASING : LEASE_ELSEWHERE };
@@ -377,7 +378,7 @@ void leases_pass_on(struct leases *from, struct leases *to)
                 struct lease *lease = from->items[i];
 
                 for (; lease->n_waiters > 0; from->n_waiting--)
-                        pass_on(to, lease, &lease->waiters[--lease->n_waiters]);
+                        pass_on(to, to == from, lease, &lease->waiters[--lease->n_waiters]);
         }
 }
 

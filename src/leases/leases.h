@@ -315,7 +315,8 @@ struct lease_reply {
 /* Takes the next answer. */
 bool leases_next_answer(struct leases *l, struct lease_answer *ret);
 /* Another host makes leases from now on: `to`, which may be the same as `from`, answers the callers that wait at `from`. A caller
- * whose release is stored gets LEASE_IS_RELEASING, all others LEASE_ELSEWHERE. If out of memory, some get no answer. */
+ * whose release is stored gets LEASE_IS_RELEASING, all others LEASE_ELSEWHERE. If out of memory for another `to`, some get no
+ * answer. */
 void leases_pass_on(struct leases *from, struct leases *to);
 
 /* --- time ------------------------------------------------------------------------------------------------------------ */

@@ -9,6 +9,7 @@
 
 #include "fail_alloc.h"
 #include "knowledge/table_records.h"
+#include "leases/leases_internal.h"
 #include "opensm/partitions_conf.h"
 #include "opensm/partitions_file.h"
 #include "plan/plan.h"
@@ -409,6 +410,33 @@ START_TEST(each_allocation_of_what_is_to_be_stored)
 }
 END_TEST
 
+/* There is room for an answer to each caller, since it waits; so it gets one without more memory. */
+START_TEST(callers_that_wait_for_leases)
+{
+        _cleanup_(leases_free_p) struct leases *l = leases_new();
+        struct findings findings = {};
+        struct lease_answer answer;
+        unsigned n = 0, n_answers = 0;
+
+        for (uint16_t i = 1; i <= 64 / LEASE_MAX_WAITERS; i++) {
+                struct lease *lease = lease_new();
+
+                lease->id = arena_printf(lease->arena, "lease%d", i);
+                lease->base = i;
+                ck_assert_int_eq(leases_restore(l, lease), 0);
+                for (unsigned k = 0; k < LEASE_MAX_WAITERS; k++)
+                        ck_assert_int_eq(lease_wait(l, lease, &(struct lease_waiter) { .request = ++n }, &findings), 0);
+        }
+        fail_alloc_from(1);
+        fail_alloc_enter();
+        leases_pass_on(l, l);
+        fail_alloc_leave();
+        while (leases_next_answer(l, &answer))
+                n_answers++;
+        ck_assert_uint_eq(n_answers, n);
+}
+END_TEST
+
 int main(void)
 {
         Suite *s = suite_create("no_memory");
@@ -422,6 +450,7 @@ int main(void)
         tcase_add_test(t, uncounted_and_taken_away);
         tcase_add_test(t, uncounted);
         tcase_add_test(t, each_allocation_of_what_is_to_be_stored);
+        tcase_add_test(t, callers_that_wait_for_leases);
         tcase_set_timeout(t, 120);
         suite_add_tcase(s, t);
         sr = srunner_create(s);
