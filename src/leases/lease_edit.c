@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -127,6 +128,7 @@ static struct lease *copy_lease(const struct lease *from, size_t n_more)
         _cleanup_(lease_free_p) struct lease *to = lease_new();
         struct arena *a;
 
+        assert(!from->why); /* it is not released, so its copy does not need the reason */
         if (!to)
                 return NULL;
         a = to->arena;

@@ -274,6 +274,8 @@ bool lease_from_json(const json_t *o, const struct known *known, struct lease *l
                 return false;
         if (*lease->why == '\0')
                 lease->why = NULL;
+        if ((lease->state == LEASE_RELEASING) != (lease->why != NULL))
+                return false;
         if (lease->membership != MEMBERSHIP_LIMITED && lease->membership != MEMBERSHIP_FULL)
                 return false;
         return read_members(json_object_get(o, "members"), known, lease);

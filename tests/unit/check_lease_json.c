@@ -350,11 +350,27 @@ START_TEST(damaged_replies)
 }
 END_TEST
 
+START_TEST(reason_of_a_release)
+{
+        json_t *of_lease;
+
+        o = lease_reply_to_json(&(struct lease_reply) { .answer = { .outcome = LEASE_GRANTED, .lease = &of_writer } });
+        of_lease = json_object_get(o, "lease");
+        json_object_set_new(of_lease, "why", json_string("its time is over"));
+        ck_assert(!read_reply()); /* an active one has none */
+        json_object_set_new(of_lease, "state", json_string("releasing"));
+        ck_assert(read_reply());
+        ck_assert_str_eq(lease->why, "its time is over");
+        json_object_set_new(of_lease, "why", json_string(""));
+        ck_assert(!read_reply());
+}
+END_TEST
+
 int main(void)
 {
         const TTest *const tests[] = {
                 create, renew_and_release, edit, damaged_requests, reply_with_a_lease, a_left_out_member_has_no_index,
-                reply_without_a_lease, refusal, damaged_replies,
+                reply_without_a_lease, refusal, damaged_replies, reason_of_a_release,
         };
         Suite *suite = suite_create("lease_json");
         TCase *c = tcase_create("lease_json");
