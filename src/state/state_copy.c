@@ -117,7 +117,7 @@ int state_copy(const char *dir, const struct etcd_config *etcd, bool to_etcd, st
         b.sqlite = store_close(b.sqlite);
         if (r == 0)
                 r = to_etcd ? rename_database(dir, ret) : remove_file(dir, STATE_MARK);
-        else if (is_new) /* with an empty state.db, the store in etcd would be refused */
+        else if (is_new && b.lock_fd >= 0) /* with an empty state.db, the store in etcd would be refused */
                 (void) remove_file(dir, SQLITE_FILES_NAME);
         close_both(&b);
         return r;

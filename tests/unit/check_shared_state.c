@@ -378,6 +378,34 @@ START_TEST(copied)
 }
 END_TEST
 
+static bool is_overtaken;
+
+/* The linker's names for the function that state_copy() calls, and for the one behind it (ld --wrap). */
+int __real_directory_lock_take(const char *dir, int *ret_fd, char ret_holder[LOCK_HOLDER_SIZE]);
+int __wrap_directory_lock_take(const char *dir, int *ret_fd, char ret_holder[LOCK_HOLDER_SIZE]);
+
+/* is_overtaken: another process has just got the lock, and made a database. */
+int __wrap_directory_lock_take(const char *dir, int *ret_fd, char ret_holder[LOCK_HOLDER_SIZE])
+{
+        if (!is_overtaken)
+                return __real_directory_lock_take(dir, ret_fd, ret_holder);
+        write_text("one/state.db", "of another process");
+        return -EWOULDBLOCK;
+}
+
+START_TEST(database_of_another_process_stays)
+{
+        struct state_copy c;
+
+        ck_assert_int_eq(mkdir(file("one"), 0700), 0);
+        is_overtaken = true;
+        ck_assert_int_eq(state_copy(file("one"), &config, false, &c), -EWOULDBLOCK);
+        is_overtaken = false;
+        state_copy_done(&c);
+        ck_assert_int_eq(access(file("one/state.db"), F_OK), 0);
+}
+END_TEST
+
 START_TEST(not_copied_while_somebody_uses_it)
 {
         struct state_copy c;
@@ -438,6 +466,7 @@ int main(void)
         tcase_add_test(tc, place);
         tcase_add_test(tc, same_place);
         tcase_add_test(tc, copied);
+        tcase_add_test(tc, database_of_another_process_stays);
         tcase_add_test(tc, not_copied_while_somebody_uses_it);
         suite_add_tcase(suite, tc);
         tcase_add_checked_fixture(three, start_three, end_three);

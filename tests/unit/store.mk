@@ -26,6 +26,7 @@ check_PROGRAMS += check_shared_state
 TESTS += check_shared_state
 check_shared_state_SOURCES = tests/unit/check_shared_state.c tests/unit/etcd_fixture.c tests/unit/etcd_fixture.h
 check_shared_state_LDADD = libpkeyd-shell.la $(TEST_LIBS)
+check_shared_state_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=directory_lock_take
 
 check_PROGRAMS += check_mailbox
 TESTS += check_mailbox
