@@ -36,6 +36,13 @@ char *file_path(const char *dir, const char *name)
         return asprintf(&path, "%s/%s", dir, name) < 0 ? NULL : path;
 }
 
+bool file_may_exist(const char *dir, const char *name)
+{
+        _cleanup_free_ char *path = file_path(dir, name);
+
+        return !path || access(path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR);
+}
+
 int file_open(const char *path)
 {
         /* O_NONBLOCK: opening a FIFO without a writer would block. */

@@ -29,6 +29,8 @@
 #include "shell/shell.h"
 #include "store/store.h"
 
+#define SQLITE_STORE_BUSY_MSEC 2000 /* that programs wait */
+
 /* Opens the store in an existing directory, or creates it. Waits at most busy_msec each time another process is in the way. *ret is
  * owned. *ret_damaged is the path (owned) of the newest damaged database in the directory, if an empty one took its place and no
  * earlier call has returned it; else NULL. Returns 0, or

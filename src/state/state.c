@@ -19,7 +19,6 @@
 #include "state/state_import.h"
 #include "util/scan.h"
 
-#define BUSY_MSEC    2000
 #define BOOT_ID_FILE "/proc/sys/kernel/random/boot_id"
 
 /* --- reports ------------------------------------------------------------------------------------------------------ */
@@ -186,17 +185,11 @@ static int ensure_directory(const struct state *s)
         return access(database, F_OK) < 0 ? -errno : 0;
 }
 
-static bool has_file(const struct state *s, const char *name)
-{
-        _cleanup_free_ char *path = file_path(s->path, name);
-
-        return !path || access(path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR);
-}
-
 static int open_sqlite(struct state *s)
 {
         _cleanup_free_ char *damaged = NULL;
-        int r = has_file(s, STATE_MARK) ? -EXDEV : sqlite_store_open(s->path, BUSY_MSEC, &s->store, &damaged);
+        int r = file_may_exist(s->path, STATE_MARK) ? -EXDEV :
+                sqlite_store_open(s->path, SQLITE_STORE_BUSY_MSEC, &s->store, &damaged);
 
         if (damaged)
                 report(s, STATE_DAMAGED, "every port counts as never read until its table is read",
@@ -213,14 +206,14 @@ static int leave_mark(const struct state *s)
 
         if (!path)
                 return -ENOMEM;
-        return s->make && !has_file(s, STATE_MARK) ? file_write_shared(path, text, strlen(text)) : 0;
+        return s->make && !file_may_exist(s->path, STATE_MARK) ? file_write_shared(path, text, strlen(text)) : 0;
 }
 
 static int open_etcd(struct state *s)
 {
         int r;
 
-        if (has_file(s, SQLITE_FILES_NAME))
+        if (file_may_exist(s->path, SQLITE_FILES_NAME))
                 return -EEXIST;
         r = leave_mark(s) ?: etcd_store_open(s->etcd, &s->store, &s->problem);
         return r == 0 && s->event ? etcd_store_attach(s->store, s->event) : r;

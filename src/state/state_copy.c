@@ -10,8 +10,6 @@
 #include "state/sqlite_files.h"
 #include "state/sqlite_store.h"
 
-#define BUSY_MSEC 2000
-
 struct both {
         struct store *sqlite, *etcd;
         int lock_fd;
@@ -23,7 +21,7 @@ static int open_both(struct both *b, const char *dir, const struct etcd_config *
         int r = directory_lock_take(dir, &b->lock_fd, c->holder);
 
         if (r == 0)
-                r = sqlite_store_open(dir, BUSY_MSEC, &b->sqlite, &damaged);
+                r = sqlite_store_open(dir, SQLITE_STORE_BUSY_MSEC, &b->sqlite, &damaged);
         if (r == 0 && damaged)
                 r = -EUCLEAN;
         if (r == 0)
@@ -94,18 +92,11 @@ static int remove_file(const char *dir, const char *name)
         return unlink(path) < 0 && errno != ENOENT ? -errno : 0;
 }
 
-static bool has_database(const char *dir)
-{
-        _cleanup_free_ char *path = file_path(dir, SQLITE_FILES_NAME);
-
-        return !path || access(path, F_OK) == 0;
-}
-
 int state_copy(const char *dir, const struct etcd_config *etcd, bool to_etcd, struct state_copy *ret)
 {
         _cleanup_identity_ struct file_identity owner = {};
         struct both b = { .lock_fd = -1 };
-        bool is_new = !has_database(dir);
+        bool is_new = !file_may_exist(dir, SQLITE_FILES_NAME);
         int r;
 
         *ret = (struct state_copy) { .prefix = etcd_key(etcd->fabric, "record/", "") };
