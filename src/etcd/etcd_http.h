@@ -24,7 +24,8 @@ struct etcd_request;
  *
  *     -EHOSTUNREACH  no member answered in time, or none has a leader: there may be no majority
  *     -EACCES        etcd does not accept the user, the password or the certificate, or the user may not use these keys
- *     -EKEYREJECTED  the certificate of every member that can be reached was refused
+ *     -EKEYREJECTED  the certificate of a member was refused, or this host's own cannot be used, and no other member carried out
+ *                    the request in time
  *     -EPROTO        the answer is not one of etcd's
  *     -ENOENT        there is no such lease
  *     -ESTALE        the requested revision does not exist any more

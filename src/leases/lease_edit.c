@@ -321,7 +321,7 @@ static void replace(struct leases *l, struct lease *old, struct lease *new)
         lease_free(old);
 }
 
-/* NONE: not all groups say the same. */
+/* NONE: the groups differ. */
 static enum membership common_membership(const struct lease_edit *edit)
 {
         for (size_t i = 1; i < edit->n_groups; i++)

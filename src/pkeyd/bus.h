@@ -20,8 +20,9 @@
  * sender's user, because that file may not be installed.
  *
  * Nothing here blocks: connecting to the bus, requesting the name and looking up a sender's user are asynchronous.
- * Nothing here grows without bound: at most BUS_MAX_WAITERS such callers wait, an answer has at most BUS_MAX_FINDINGS
- * findings, Violations has bounds of its own (bus_violations.h), and while the bus does not take messages no more are queued.
+ * Nothing here grows without bound: at most BUS_MAX_WAITERS callers of the methods for root wait, an answer has at most
+ * BUS_MAX_FINDINGS findings, Violations has bounds of its own (bus_violations.h), and while the bus does not take messages no more
+ * are queued.
  * Without a bus the daemon goes on; it logs that once, and tries again at growing intervals.
  */
 

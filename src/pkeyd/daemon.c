@@ -424,7 +424,7 @@ static void on_asked_lease(const struct lease_request *q, void *userdata)
         feed(userdata, &(struct control_event) { .kind = CONTROL_EVENT_LEASE, .lease = *q });
 }
 
-/* The one that stands by shows what it has asked for, if it is not reading the fabric. */
+/* Reads the store first, so that the standby's own List has the lease; during a sweep it does not. */
 static void on_other_answered(const struct lease_reply *reply, void *userdata)
 {
         struct daemon *d = userdata;

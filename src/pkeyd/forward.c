@@ -16,7 +16,7 @@ struct forward {
         struct etcd_mailbox *mailbox;
 };
 
-/* What cannot be understood is left to its asker's patience: another version may serve the mailbox next. */
+/* A request that cannot be parsed stays in the mailbox: the next process that serves it may have another version. */
 static void on_asked(uint64_t id, const char *text, void *userdata)
 {
         _cleanup_json_ json_t *o = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
@@ -77,7 +77,7 @@ int forward_ask(struct forward *f, const struct lease_request *q)
         return text ? etcd_mailbox_ask(f->mailbox, q->by.request, text, (unsigned) seconds + SPARE) : -ENOMEM;
 }
 
-/* Whoever writes next finds a request in the mailbox that was passed on once more, or could not be stored. */
+/* A request with another outcome gets no reply; it stays in the mailbox for the next writer. */
 bool forward_reply(struct forward *f, const struct lease_reply *reply)
 {
         uint64_t request = reply->answer.request;
