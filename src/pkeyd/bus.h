@@ -16,8 +16,8 @@
  *     Violation       signal: one for each journal entry about violations
  *     ReloadEnded     signal: after any reload, by D-Bus or by SIGHUP
  *
- * All users may read. Whether a caller may change something is checked twice: by the bus (systemd/org.pkeyd1.conf), and here by the
- * sender's user, because that file may not be installed.
+ * All users may read. Whether a caller may change something is checked twice: by the bus (systemd/org.pkeyd1.conf: only root), and
+ * here by the sender's user (root, or the one that pkeyd runs as), because that file may not be installed.
  *
  * Nothing here blocks: connecting to the bus, requesting the name and looking up a sender's user are asynchronous.
  * Nothing here grows without bound: at most BUS_MAX_WAITERS callers of the methods for root wait, an answer has at most
