@@ -540,7 +540,8 @@ static int open_state(struct daemon *d)
         findings.arena = d->arena;
         r = etcd_place_find(d->arena, o->config_file, o->fabric.name, &findings, &etcd);
         for (size_t i = 0; i < findings.n; i++)
-                journal_event(&d->journal, LOG_EVENT_STATE_DIR, NULL, "%s", findings.items[i].text);
+                journal_event(&d->journal, LOG_EVENT_STATE_DIR, NULL, "%s%s", location_format(d->arena, &findings.items[i].where) ?: "",
+                              findings.items[i].text);
         if (r == 0)
                 r = state_open(&d->state, o->state_dir, true, etcd);
         return r == -ENOMEM || !d->state.path ? r : 0;
@@ -634,7 +635,8 @@ int daemon_run(const struct options *options)
         if (r == 0)
                 r = start(&d);
         if (r < 0)
-                journal_event(&d.journal, LOG_EVENT_CANNOT_START, NULL, "%s", strerror(-r));
+                journal_event(&d.journal, LOG_EVENT_CANNOT_START, NULL, "%s",
+                              r == -EBADMSG ? "the store that pkeyd.yaml names cannot be used" : strerror(-r));
         if (r == 0)
                 r = sd_event_loop(d.event);
         done(&d);

@@ -9,7 +9,7 @@ import subprocess
 import time
 
 from etcd import Cluster, make_certificates
-from harness import Daemon, Fabric, SubnetManager, check, check_equal, main, program, read_file, sets, two_level, wait_for
+from harness import PATIENCE, Daemon, Fabric, SubnetManager, check, check_equal, main, program, read_file, sets, two_level, wait_for
 from oracle import Oracle, Policy, differences
 from private_bus import Bus, require
 
@@ -454,6 +454,15 @@ def test_undo_without_pkeyd():
         pkeyctl("other", "undo")
         tables = fabric.tables()
         check(not differences(Oracle(tables, fabric.topology.port_guid(fabric.home)).tables(policies[0]), tables), "the change was not undone")
+
+
+def test_no_password():
+    """pkeyd does not start without the password of etcd, and says which file it cannot read."""
+    with Fabric(two_level(1, 1, 1), opensm=False) as fabric:
+        fabric.settings("role: follow-sm\nstore: etcd\netcd: {endpoints: [http://127.0.0.1:1], user: pkeyd, password_file: /nonexistent}\n")
+        daemon = Daemon(fabric, fabric.write("partitions.yaml", Policy().yaml()), wait=False)
+        check_equal(daemon.process.wait(timeout=PATIENCE), 1, "exit status of pkeyd")
+        check("/nonexistent" in daemon.text() and "the store that pkeyd.yaml names cannot be used" in daemon.text(), daemon.text())
 
 
 def test_apply_writes_for_longer_than_the_lease():
