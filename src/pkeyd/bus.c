@@ -12,6 +12,7 @@
 #include "pkeyd/bus_violations.h"
 #include "shell/shell.h"
 #include "shell/timer.h"
+#include "util/json.h"
 
 #define BUS_INTERFACE "org.pkeyd1"
 
@@ -466,7 +467,7 @@ int bus_new(sd_event *event, const struct fabric *fabric, const struct control *
                 return -ENOMEM;
         *b = (struct bus) {
                 .event = event, .fabric = fabric, .journal = journal, .control = control, .violations = violations,
-                .handlers = *handlers, .policy_file = bus_make_text(policy_file),
+                .handlers = *handlers, .policy_file = json_make_utf8(policy_file),
         };
         r = b->policy_file ? 0 : -ENOMEM;
         if (r >= 0)

@@ -3,9 +3,10 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <jansson.h>
 #include <stddef.h>
 #include <string.h>
+
+#include "util/json.h"
 
 #define MAX_QUEUED 64 /* messages that the bus has not taken yet */
 
@@ -48,39 +49,9 @@ bool bus_read_sender(sd_bus_message *answer, uint32_t *ret)
         return !sd_bus_message_is_method_error(answer, NULL) && sd_bus_message_read(answer, "u", ret) >= 0;
 }
 
-static bool is_utf8(const char *text)
-{
-        json_t *value = json_string(text);
-
-        json_decref(value);
-        return value != NULL;
-}
-
-char *bus_make_text(const char *text)
-{
-        size_t n = 0;
-        char *out;
-
-        if (is_utf8(text))
-                return strdup(text);
-        out = malloc(4 * strlen(text) + 1);
-        if (!out)
-                return NULL;
-        for (; *text; text++) {
-                unsigned char c = (unsigned char) *text;
-
-                if (c < 0x80)
-                        out[n++] = *text;
-                else
-                        n += (size_t) sprintf(out + n, "\\x%02x", (unsigned) c);
-        }
-        out[n] = '\0';
-        return out;
-}
-
 int bus_append_text(sd_bus_message *m, const char *text)
 {
-        _cleanup_free_ char *safe = bus_make_text(text ?: "");
+        _cleanup_free_ char *safe = json_make_utf8(text ?: "");
 
         return safe ? sd_bus_message_append_basic(m, 's', safe) : -ENOMEM;
 }

@@ -40,6 +40,3 @@ int bus_append_variant(sd_bus_message *m, const char *key, const char *signature
 int bus_append_findings(sd_bus_message *m, const struct findings *findings, size_t max);
 /* Appends a violation as a{sv}, without the members that are not known. */
 int bus_append_violation(sd_bus_message *m, const struct violation_item *item);
-
-/* Returns a copy in UTF-8, with other bytes escaped; owned; NULL: out of memory. */
-char *bus_make_text(const char *text);

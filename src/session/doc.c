@@ -22,32 +22,13 @@ void doc_append(struct doc *d, json_t *array, json_t *value)
 }
 
 /* Names on the command line may contain any bytes. */
-static json_t *escaped_text(const char *text)
-{
-        size_t n = strlen(text), used = 0;
-        _cleanup_free_ char *out = malloc(n * 4 + 1);
-
-        if (!out)
-                return NULL;
-        for (size_t i = 0; i < n; i++) {
-                unsigned char c = (unsigned char) text[i];
-
-                if (c < 0x80)
-                        out[used++] = text[i];
-                else
-                        used += (size_t) sprintf(out + used, "\\x%02x", c);
-        }
-        return json_stringn(out, used);
-}
-
 json_t *doc_text(const char *text)
 {
-        json_t *value;
+        _cleanup_free_ char *utf8 = text ? json_make_utf8(text) : NULL;
 
         if (!text)
                 return json_null();
-        value = json_string(text);
-        return value ?: escaped_text(text);
+        return utf8 ? json_string(utf8) : NULL;
 }
 
 json_t *doc_number(uint64_t number)

@@ -30,3 +30,26 @@ bool json_member_hex(const json_t *object, const char *name, uint64_t max, uint6
         *ret = v;
         return true;
 }
+
+char *json_make_utf8(const char *text)
+{
+        _cleanup_json_ json_t *value = json_string(text);
+        size_t n = 0;
+        char *out;
+
+        if (value)
+                return strdup(text);
+        out = malloc(4 * strlen(text) + 1);
+        if (!out)
+                return NULL;
+        for (; *text; text++) {
+                unsigned char c = (unsigned char) *text;
+
+                if (c < 0x80)
+                        out[n++] = *text;
+                else
+                        n += (size_t) snprintf(out + n, sizeof("\\xff"), "\\x%02x", (unsigned) c);
+        }
+        out[n] = '\0';
+        return out;
+}

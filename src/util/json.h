@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Makes JSON arrays, and reads members of JSON objects that pkeyd stored. The caller refuses the object if a member is absent, of
- * another type, or out of range. */
+/* Makes JSON arrays and texts that JSON accepts, and reads members of JSON objects that pkeyd stored. The caller refuses the object
+ * if a member is absent, of another type, or out of range. */
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -31,3 +31,5 @@ static inline void json_decref_p(json_t **j)
 bool json_member_number(const json_t *object, const char *name, json_int_t min, json_int_t max, json_int_t *ret);
 /* Reads a string of "0x" and 1 to 16 digits 0 to 9 and a to f, up to max. Returns false if there is none. */
 bool json_member_hex(const json_t *object, const char *name, uint64_t max, uint64_t *ret);
+/* A copy of the text; if it is not UTF-8, with each byte that is not ASCII as \xNN. Owned; NULL: out of memory. */
+char *json_make_utf8(const char *text);
