@@ -48,7 +48,7 @@ void text_add(struct text *t, const char *format, ...)
 
 char *text_copy(struct arena *a, const struct text *t)
 {
-        return t->failed ? NULL : arena_strndup(a, t->bytes ?: "", t->n);
+        return t->failed ? NULL : arena_copy(a, t->bytes ?: "", t->n + 1);
 }
 
 size_t text_find_word(const char *text, const char *const *words, size_t n)

@@ -19,7 +19,7 @@ void text_done(struct text *t);
 
 void text_add_n(struct text *t, const char *bytes, size_t n);
 void text_add(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* A copy in the arena; NULL: out of memory, now or while the text grew. */
+/* A copy in the arena, of NUL bytes, too; NULL: out of memory, now or while the text grew. */
 char *text_copy(struct arena *a, const struct text *t);
 
 /* The index of the first of n words that the text is; n: it is none of them, or NULL. */

@@ -200,6 +200,21 @@ START_TEST(behind_comments)
 }
 END_TEST
 
+/* A file with a NUL byte is no policy, but what follows that byte belongs to its owner. */
+START_TEST(nul_byte)
+{
+        static const char before[] = "version:\t1\npartitions: {}\n#\0 the rest\n", after[] = "version: 1\npartitions: {}\n#\0 the rest\n";
+        const char *bytes;
+        unsigned n_fixed;
+        size_t n;
+
+        ck_assert_int_eq(policy_fix(arena, "p.yaml", before, sizeof(before) - 1, &bytes, &n, &n_fixed, &refused), 0);
+        ck_assert_uint_eq(n_fixed, 1);
+        ck_assert_uint_eq(n, sizeof(after) - 1);
+        ck_assert_mem_eq(bytes, after, sizeof(after));
+}
+END_TEST
+
 START_TEST(right_file)
 {
         unsigned n;
@@ -530,6 +545,7 @@ static Suite *suite(void)
         tcase_add_test(tc, others_stay);
         tcase_add_test(tc, taken_back);
         tcase_add_test(tc, behind_comments);
+        tcase_add_test(tc, nul_byte);
         tcase_add_test(tc, right_file);
         tcase_add_test(tc, applying);
         tcase_add_test(tc, nothing_to_apply);
