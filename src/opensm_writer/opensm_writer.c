@@ -383,7 +383,7 @@ static int files_read(struct opensm_writer *w, usec_t now, const struct control_
         if (file->r < 0)
                 return writer_report(w, file->r, LOG_EVENT_OPENSM_FILE_FOREIGN, "%s cannot be read: %s; %s", w->path, strerror(-file->r),
                                      writer_describe_consequence(w));
-        f = (struct file_bytes) { arena_strndup(w->arena, file->bytes, file->n), file->n };
+        f = (struct file_bytes) { arena_copy(w->arena, file->bytes, file->n + 1), file->n };
         r = f.bytes ? writer_check_in_place(w, f, &event->files[1]) : -ENOMEM;
         if (r < 0)
                 return r;

@@ -32,7 +32,7 @@ static int load_file(struct generation *g, const char *path, size_t max, read_t 
 /* A file of a stored generation. */
 static int load_stored(struct generation *g, const struct text *bytes, const char *name, read_t *read, struct findings *findings)
 {
-        const char *copy = arena_strndup(g->arena, bytes->bytes ?: "", bytes->n);
+        const char *copy = arena_copy(g->arena, bytes->bytes ?: "", bytes->n + 1);
 
         return copy ? read(g, name, copy, bytes->n, findings) : -ENOMEM;
 }

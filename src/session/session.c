@@ -354,7 +354,7 @@ static struct generation *remembered_generation(struct context *ctx, const struc
 {
         _cleanup_generation_ struct generation *g = m->policy ? generation_new() : NULL;
         _cleanup_findings_ struct findings ignored = { .arena = ctx->arena };
-        const char *copy = g ? arena_strndup(g->arena, m->policy, m->n_policy) : NULL;
+        const char *copy = g ? arena_copy(g->arena, m->policy, m->n_policy + 1) : NULL;
 
         if (!copy || generation_read_policy(g, "(last policy in force)", copy, m->n_policy, &ignored) < 0)
                 return NULL;
