@@ -8,14 +8,6 @@
 #include "session/bus_client.h"
 #include "session/held_output.h"
 
-struct apply_result {
-        struct plan_result plan;
-        bool is_described; /* the plan */
-        const struct control_results *sweep;
-        struct apply_summary summary;
-        bool verified;
-};
-
 static bool is_confirmed(const struct apply_outcome *outcome)
 {
         return outcome->state == APPLY_WRITTEN || outcome->state == APPLY_PRESENT;
@@ -238,42 +230,45 @@ static int confirm(struct context *ctx, void *userdata)
         return r < 0 ? r : check_no_daemon(ctx);
 }
 
-static enum exit_status judge(struct context *ctx, struct apply_result *r)
+static enum exit_status judge(const struct apply_result *r)
 {
-        const struct verification *v;
-        bool all;
+        bool all = r->summary.failed + r->summary.held + r->summary.n_held_bases == 0 && !r->sweep->stopped &&
+                   r->plan.unreachable.n + r->plan.frozen.n == 0;
 
-        r->sweep = control_get_results(ctx->control);
-        v = r->sweep->verification;
-        r->verified = v->n_differ == 0 && v->n_unreachable == 0 && r->plan.n_silent == 0;
-        if (r->sweep->apply)
-                apply_get_summary(r->sweep->apply, &r->summary);
-        all = r->summary.failed + r->summary.held + r->summary.n_held_bases == 0 && !r->sweep->stopped &&
-              r->plan.unreachable.n + r->plan.frozen.n == 0;
         return all && r->verified ? EXIT_DONE : EXIT_PARTIAL;
 }
 
-/* Returns whether the generation in force is new and waits to be confirmed. */
-static bool waits(struct context *ctx, const struct apply_result *r)
+static void take_results(struct context *ctx, struct apply_result *r)
 {
-        return ctx->options->confirm > 0 && r->sweep->apply && r->sweep->generation > 0 &&
-               ctx->files->number == r->sweep->generation;
+        const struct control_results *sweep = control_get_results(ctx->control);
+        const struct verification *v = sweep->verification;
+
+        r->sweep = sweep;
+        r->verified = v->n_differ == 0 && v->n_unreachable == 0 && r->plan.n_silent == 0;
+        if (sweep->apply)
+                apply_get_summary(sweep->apply, &r->summary);
+        r->status = judge(r);
+        /* the generation in force is new */
+        r->waits = ctx->options->confirm > 0 && sweep->apply && sweep->generation > 0 && ctx->files->number == sweep->generation;
 }
 
-int apply_here(struct context *ctx, uint64_t *ret_waits)
+int apply_here(struct context *ctx, struct apply_result *ret)
 {
-        static const struct printer printer = { text_apply, json_apply, OK_IF_DONE };
-        struct apply_result result = {};
-        const struct session_hooks hooks = { .confirm = confirm, .userdata = &result };
+        const struct session_hooks hooks = { .confirm = confirm, .userdata = ret };
         int r = session_sweep(ctx, CONTROL_APPLY, &hooks);
 
-        if (r == 0 && !result.is_described) /* there was nothing to confirm */
-                r = describe(ctx, &result);
-        if (r < 0)
-                return r;
-        r = output(ctx, &printer, judge(ctx, &result), &result);
-        *ret_waits = waits(ctx, &result) ? result.sweep->generation : 0;
+        if (r == 0 && !ret->is_described) /* there was nothing to confirm */
+                r = describe(ctx, ret);
+        if (r == 0)
+                take_results(ctx, ret);
         return r;
+}
+
+int apply_show(struct context *ctx, const struct apply_result *result, enum exit_status status)
+{
+        static const struct printer printer = { text_apply, json_apply, OK_IF_DONE };
+
+        return output(ctx, &printer, status, result);
 }
 
 int apply_handle_signals(struct context *ctx)

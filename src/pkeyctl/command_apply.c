@@ -69,13 +69,15 @@ static int reload_daemon(struct context *ctx)
 
 int command_apply(struct context *ctx)
 {
+        struct apply_result result = {};
         bool daemon_has_policy;
-        uint64_t waits = 0;
         int r = apply_handle_signals(ctx) ?: check_daemon(ctx, &daemon_has_policy);
 
         if (r == 0 && daemon_has_policy)
                 return reload_daemon(ctx);
         ctx->files->facts.confirm_for = ctx->options->confirm / USEC_PER_SEC;
-        r = r ?: confirm_name_origin(ctx, &ctx->files->facts.origin) ?: apply_here(ctx, &waits);
-        return waits > 0 ? confirm_wait(ctx, waits, r) : r;
+        r = r ?: confirm_name_origin(ctx, &ctx->files->facts.origin) ?: apply_here(ctx, &result);
+        if (r < 0)
+                return r;
+        return result.waits ? confirm_wait(ctx, &result) : apply_show(ctx, &result, result.status);
 }

@@ -67,12 +67,16 @@ static int store_confirmation(struct context *ctx, bool is_reread, struct store_
         return r;
 }
 
+static int confirm_in_store(struct context *ctx)
+{
+        return session_provide(ctx, NEED_STORE_TO_WRITE, NULL) ?: store_change(ctx, "nothing was done", store_confirmation, NULL);
+}
+
 static int confirm_here(struct context *ctx)
 {
         static const struct printer printer = { text_confirmed, json_confirmed, QUIET };
 
-        return session_provide(ctx, NEED_STORE_TO_WRITE, NULL) ?: store_change(ctx, "nothing was done", store_confirmation, NULL) ?:
-               output(ctx, &printer, EXIT_DONE, &ctx->remembered->files.number);
+        return confirm_in_store(ctx) ?: output(ctx, &printer, EXIT_DONE, &ctx->remembered->files.number);
 }
 
 int command_confirm(struct context *ctx)
@@ -136,12 +140,13 @@ static int prepare_undo(struct context *ctx)
 /* An undo does not wait to be confirmed. */
 static int undo_here(struct context *ctx)
 {
-        uint64_t waits;
+        struct apply_result result = {};
         int r = session_provide(ctx, NEED_SETTINGS | NEED_STORE_TO_WRITE, NULL) ?: prepare_undo(ctx);
 
         if (r == 0)
                 r = session_provide(ctx, NEED_WRITER, NULL);
-        return r < 0 ? r : apply_here(ctx, &waits);
+        r = r ?: apply_here(ctx, &result);
+        return r < 0 ? r : apply_show(ctx, &result, result.status);
 }
 
 int command_undo(struct context *ctx)
@@ -154,10 +159,6 @@ int command_undo(struct context *ctx)
 }
 
 /* --- apply --confirm ------------------------------------------------------------------------------------------------ */
-
-/* How the wait ended: confirmed elsewhere, or here; undone by a pkeyd; time out; interrupted; or the store has lost the
- * generation. */
-enum end { END_CONFIRMED, END_CONFIRMED_HERE, END_UNDONE, END_TIMED_OUT, END_INTERRUPTED, END_LOST };
 
 static bool was_interrupted(void)
 {
@@ -212,33 +213,33 @@ static uint64_t find_newest_after(struct context *ctx, uint64_t generation)
 
 /* Another pkeyctl may have confirmed the change; a pkeyd that was started meanwhile may have undone it, and carried that out. The
  * newest generation is looked up first, because one that is loaded after a confirmation is no undo. */
-static bool has_ended(struct context *ctx, uint64_t generation, enum end *ret)
+static bool has_ended(struct context *ctx, uint64_t generation, enum wait_end *ret)
 {
         struct generation_facts facts;
         uint64_t newest = find_newest_after(ctx, generation);
         int r = read_facts(ctx, generation, &facts);
 
-        *ret = r == -ENOENT || r == -EBADMSG ? END_LOST : END_CONFIRMED;
+        *ret = r == -ENOENT || r == -EBADMSG ? WAIT_LOST : WAIT_CONFIRMED;
         if (r < 0 || !generation_waits(&facts))
-                return r == 0 || *ret == END_LOST;
-        *ret = END_UNDONE;
+                return r == 0 || *ret == WAIT_LOST;
+        *ret = WAIT_UNDONE;
         return newest > 0 && read_facts(ctx, newest, &facts) == 0 && facts.ended > 0;
 }
 
-static enum end wait_for_end(struct context *ctx, uint64_t generation, usec_t until)
+static enum wait_end wait_for_end(struct context *ctx, uint64_t generation, usec_t until)
 {
         int fd = isatty(STDIN_FILENO) && !ctx->options->yes ? STDIN_FILENO : -1;
-        enum end end;
+        enum wait_end end;
 
         while (clock_now() < until) {
                 if (said_yes(&fd))
-                        return END_CONFIRMED_HERE;
+                        return WAIT_CONFIRMED_HERE;
                 if (was_interrupted())
-                        return END_INTERRUPTED;
+                        return WAIT_INTERRUPTED;
                 if (has_ended(ctx, generation, &end))
                         return end;
         }
-        return END_TIMED_OUT;
+        return WAIT_EXPIRED;
 }
 
 /* Undoes the change as a new run in this process. */
@@ -254,11 +255,12 @@ static int undo_now(struct context *ctx)
         return ctx->files ? undo_here(ctx) : -ENOMEM;
 }
 
-int confirm_wait(struct context *ctx, uint64_t generation, int status)
+/* Waits, and sets ctx->wait_end. Returns 0 or an error. */
+static int await_end(struct context *ctx, uint64_t generation)
 {
         usec_t until = clock_now() + ctx->options->confirm;
-        enum end end;
-        int r;
+        enum wait_end end;
+        int r = 0;
 
         if (!ctx->options->quiet)
                 fprintf(stderr, "generation %" PRIu64 " is undone in %" PRIu64 " s, unless `pkeyctl confirm` keeps it%s; ^C undoes it now\n",
@@ -268,21 +270,42 @@ int confirm_wait(struct context *ctx, uint64_t generation, int status)
         state_unlock(&ctx->state);
         (void) signal(SIGHUP, SIG_IGN); /* the change may have cut off the terminal */
         end = wait_for_end(ctx, generation, until);
-        if (end == END_TIMED_OUT && find_daemon(ctx) > 0) /* it was started meanwhile */
+        if (end == WAIT_EXPIRED && find_daemon(ctx) > 0) /* it was started meanwhile */
                 end = wait_for_end(ctx, generation, until + DAEMON_GRACE);
-        if (end == END_CONFIRMED)
-                return status;
-        if (end == END_UNDONE)
-                return EXIT_DIFFERENCE;
-        if (end == END_CONFIRMED_HERE) {
-                r = confirm_here(ctx);
-                return r < 0 ? r : status;
-        }
-        if (end == END_LOST)
-                return findings_error(&ctx->findings, FINDING_HOST_STATE_DIR, NULL, "the store does not have generation %" PRIu64
-                                      " any more: it stays in force", generation);
-        r = find_daemon(ctx);
+        if (end == WAIT_CONFIRMED_HERE)
+                r = ctx->options->json ? confirm_in_store(ctx) : confirm_here(ctx);
+        if (r == 0)
+                ctx->wait_end = end;
+        return r;
+}
+
+/* Returns an exit status or an error. */
+static int undo_after_wait(struct context *ctx)
+{
+        int r = find_daemon(ctx);
+
         if (r >= 0)
                 r = r > 0 ? daemon_undo(ctx) : undo_now(ctx);
         return r < 0 || r != EXIT_DONE ? r : EXIT_DIFFERENCE;
+}
+
+int confirm_wait(struct context *ctx, const struct apply_result *result)
+{
+        uint64_t generation = result->sweep->generation;
+        enum exit_status status = result->status;
+        int r;
+
+        if (!ctx->options->json)
+                (void) apply_show(ctx, result, status);
+        r = await_end(ctx, generation);
+        if (r < 0)
+                return r;
+        if (ctx->wait_end == WAIT_LOST)
+                return findings_error(&ctx->findings, FINDING_HOST_STATE_DIR, NULL, "the store does not have generation %" PRIu64
+                                      " any more: it stays in force", generation);
+        if (ctx->wait_end == WAIT_EXPIRED || ctx->wait_end == WAIT_INTERRUPTED)
+                return undo_after_wait(ctx);
+        if (ctx->wait_end == WAIT_UNDONE)
+                status = EXIT_DIFFERENCE;
+        return ctx->options->json ? apply_show(ctx, result, status) : (int) status;
 }

@@ -99,9 +99,23 @@ void text_kernel(struct context *ctx, const struct verification *v);
 
 /* While tables are written, a signal ends the run in order; before that, at once. */
 int apply_handle_signals(struct context *ctx);
-/* Asks, carries out ctx->policy, and shows the result. The caller has checked that no pkeyd writes. Returns an exit status
- * or a negative errno; *ret_waits, if it came to an end: the generation that waits to be confirmed (--confirm), or 0. */
-int apply_here(struct context *ctx, uint64_t *ret_waits);
+
+/* What an apply did; of ctx->control. */
+struct apply_result {
+        struct plan_result plan;
+        bool is_described; /* the plan */
+        const struct control_results *sweep;
+        struct apply_summary summary;
+        bool verified;
+        bool waits; /* --confirm: the generation waits to be confirmed */
+        enum exit_status status;
+};
+
+/* Asks, and carries out ctx->policy. The caller has checked that no pkeyd writes. *ret is empty before. Returns as
+ * session_sweep(). */
+int apply_here(struct context *ctx, struct apply_result *ret);
+/* Returns the status. */
+int apply_show(struct context *ctx, const struct apply_result *result, enum exit_status status);
 /* The policy file of a pkeyd that writes to this fabric, or will; NULL: no pkeyd runs, or it does not write. */
 int apply_find_writer(struct context *ctx, const char **ret_policy_file);
 /* Make a pkeyd that runs confirm or undo the change. */
@@ -109,6 +123,6 @@ int daemon_confirm(struct context *ctx);
 int daemon_undo(struct context *ctx);
 /* Sets *ret to the user who runs pkeyctl. Returns 0 or -ENOMEM. */
 int confirm_name_origin(struct context *ctx, struct origin *ret);
-/* After an apply with --confirm: waits until the generation is confirmed, or undoes it. Returns an exit status or a negative
- * errno. */
-int confirm_wait(struct context *ctx, uint64_t generation, int status);
+/* After an apply with --confirm: shows its result, waits until the generation is confirmed, or undoes it. With --json it shows one
+ * result, after that: that of the apply or, if it undid this, that of the undo. Returns an exit status or a negative errno. */
+int confirm_wait(struct context *ctx, const struct apply_result *result);

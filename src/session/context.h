@@ -28,6 +28,17 @@ static inline enum exit_status exit_status_of(bool differs, bool is_partial)
         return is_partial ? EXIT_PARTIAL : EXIT_DONE;
 }
 
+/* How the wait of apply --confirm ended. */
+enum wait_end {
+        WAIT_NONE,           /* there was none, or it has not ended */
+        WAIT_CONFIRMED,      /* elsewhere */
+        WAIT_CONFIRMED_HERE, /* on the terminal */
+        WAIT_UNDONE,         /* by a pkeyd */
+        WAIT_EXPIRED,
+        WAIT_INTERRUPTED,
+        WAIT_LOST,           /* the store does not have the generation any more */
+};
+
 /* Endports of ctx->subnet. */
 struct endports {
         uint32_t *ports, n;
@@ -67,6 +78,7 @@ struct context {
         struct remembered *remembered; /* owned; what is stored, if the command needs that; NULL: not read */
         bool assume_yes;               /* do not ask, as with --yes */
         bool writing;                  /* writes have begun: "nothing was sent" would be wrong */
+        enum wait_end wait_end;
         enum exit_status status;       /* of the result that is shown */
         int output_r;                  /* the first error of output; 0: none */
 };

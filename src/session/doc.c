@@ -117,11 +117,18 @@ static json_t *finding_object(struct doc *d, const struct finding *item)
 
 void doc_begin(struct doc *d, struct context *ctx, bool ok)
 {
+        static const char *const ends[] = {
+                [WAIT_CONFIRMED] = "confirmed", [WAIT_CONFIRMED_HERE] = "confirmed", [WAIT_UNDONE] = "undone",
+                [WAIT_EXPIRED] = "expired", [WAIT_INTERRUPTED] = "interrupted", [WAIT_LOST] = "lost",
+        };
+
         *d = (struct doc) { .ctx = ctx, .p_keys = calloc(N_P_KEYS, sizeof(json_t *)) };
         d->failed = !d->p_keys || ctx->findings.out_of_memory;
         findings_sort(&ctx->findings);
         d->root = json_pack("{s:i, s:b, s:s, s:o}", "schema", 1, "ok", ok, "command", ctx->command, "findings",
                             JSON_ARRAY(i, ctx->findings.n, finding_object(d, &ctx->findings.items[i])));
+        if (ctx->wait_end != WAIT_NONE)
+                doc_add(d, d->root, "{s:s}", "confirmation", ends[ctx->wait_end]);
 }
 
 void doc_done(struct doc *d)

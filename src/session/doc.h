@@ -15,7 +15,7 @@ struct doc {
         bool failed;
 };
 
-/* An object with schema, ok, command and findings. */
+/* An object with schema, ok, command and findings, and how the wait for a confirmation ended. */
 void doc_begin(struct doc *d, struct context *ctx, bool ok);
 void doc_done(struct doc *d);
 #define _cleanup_doc_ _cleanup_(doc_done)

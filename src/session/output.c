@@ -67,7 +67,7 @@ int output(struct context *ctx, const struct printer *p, enum exit_status status
 
         ctx->status = status;
         if (ctx->options->json) {
-                doc_begin(&d, ctx, !(p->flags & OK_IF_DONE) || status == EXIT_DONE);
+                doc_begin(&d, ctx, (!(p->flags & OK_IF_DONE) || status == EXIT_DONE) && ctx->wait_end <= WAIT_CONFIRMED_HERE);
                 if (p->json)
                         p->json(&d, result);
                 if (ctx->output_r == 0)

@@ -58,9 +58,10 @@ WRONGS = [
     Wrong("layout-any-entry", LAYOUT, "int index = find_entry(pp->layout->entries, n, key.v, UINT16_MAX);", "int index = -1;"),
     Wrong("layout-only-unused", LAYOUT, "(!is_unused(pp, (uint16_t) index) && !is_freed_before(pp, (uint16_t) index, key))", "!is_unused(pp, (uint16_t) index)"),
     # apply --confirm
-    Wrong("apply-undoes-again", COMMAND, "        if (end == END_UNDONE)\n                return EXIT_DIFFERENCE;\n", ""),
+    Wrong("apply-undoes-again", COMMAND, "if (ctx->wait_end == WAIT_EXPIRED || ctx->wait_end == WAIT_INTERRUPTED)", "if (ctx->wait_end >= WAIT_UNDONE)"),
     Wrong("apply-does-not-see-the-undo", COMMAND, "return newest > 0 && read_facts(ctx, newest, &facts) == 0", "return false"),
-    Wrong("apply-undoes-what-was-confirmed", COMMAND, "        if (end == END_CONFIRMED)\n                return status;\n", ""),
+    Wrong("apply-undoes-what-was-confirmed", COMMAND, "if (ctx->wait_end == WAIT_EXPIRED || ctx->wait_end == WAIT_INTERRUPTED)", "if (ctx->wait_end != WAIT_UNDONE)"),
+    Wrong("apply-prints-two-objects", COMMAND, "        if (!ctx->options->json)\n                (void) apply_show", "        (void) apply_show"),
     Wrong("apply-goes-on-after-an-interrupt", COMMAND, "return sigtimedwait(&set, NULL, &none) > 0;", "return false;"),
     Wrong("apply-keeps-what-is-not-confirmed", COMMAND, "r = r > 0 ? daemon_undo(ctx) : undo_now(ctx);", "r = EXIT_DONE;"),
     Wrong("undone-file-counts-as-in-force", RELOAD, "        if (!c->candidate)\n                c->in_force->is_off_file = false;\n", ""),

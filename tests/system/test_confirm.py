@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Changes that wait to be confirmed, and undo: every table goes back, entry for entry and index for index."""
 
+import json
 import os
 import signal
 import subprocess
@@ -293,6 +294,34 @@ def test_apply_is_interrupted():
         child.send_signal(signal.SIGINT)
         check_equal(child.wait(timeout=30), 2, "exit status: " + open(fabric.path("apply.log")).read())
         check_equal(contents(fabric), before, "tables")
+
+
+def apply_as_json(fabric, bus, seconds, end):
+    """Calls `end` while pkeyctl waits; the one object that it prints, and its exit status."""
+    child = subprocess.Popen(
+        fabric.pkeyctl_arguments("apply", edit(fabric, policy_two()), "--yes", "--json", "--confirm", seconds), stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=open(fabric.path("apply.log"), "w"), env=fabric.environment(**bus.environment()), text=True)
+    fabric.children.append(child)
+    wait_for(lambda: "is undone in" in open(fabric.path("apply.log")).read(), "pkeyctl to wait")
+    end(child)
+    lines = child.communicate(timeout=60)[0].splitlines()
+    check_equal(len(lines), 1, "objects")
+    return json.loads(lines[0]), child.returncode
+
+
+def test_apply_prints_one_object():
+    with fabric_of() as fabric:
+        bus, before = Bus(fabric), applied(fabric)
+        for word, seconds, end in (("interrupted", "60s", lambda child: child.send_signal(signal.SIGINT)),
+                                   ("expired", "2s", lambda child: None)):
+            j, status = apply_as_json(fabric, bus, seconds, end)
+            check_equal((j["confirmation"], j["ok"], j["verified"], status), (word, False, True, 2), word)
+            check("confirm.undo" in [f["code"] for f in j["findings"]], j)
+            check_equal(contents(fabric), before, "tables")
+        j, status = apply_as_json(fabric, bus, "60s", lambda child: pkeyctl(fabric, bus, "confirm").expect(0))
+        check_equal((j["confirmation"], j["ok"], j["verified"], status), ("confirmed", True, True, 0), "confirmed")
+        check(j["generation"] and j["sets_sent"] > 0, j)
+        check(is_carried_out(fabric, policy_two()), "the change is gone")
 
 
 def test_apply_is_undone_by_pkeyd():
