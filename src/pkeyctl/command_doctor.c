@@ -206,15 +206,17 @@ static struct doctor_file inspect_file(struct context *ctx, const char *path, ui
         };
 }
 
-/* The findings of these severities as lines: with a file, those about it, or those about anything else. */
+/* Adds the findings of these severities to the lines: with a file, those about it, or those about anything else. */
 static int take_findings(struct context *ctx, enum finding_severity least, enum finding_severity most, const char *file,
-                         bool about_file, struct doctor_lines *ret)
+                         bool about_file, struct doctor_lines *lines)
 {
-        const char **items = arena_new_array(ctx->arena, const char *, ctx->findings.n);
-        uint32_t n = 0;
+        const char **items = arena_new_array(ctx->arena, const char *, lines->n + ctx->findings.n);
+        uint32_t n = lines->n;
 
         if (!items)
                 return -ENOMEM;
+        if (n > 0)
+                memcpy(items, lines->items, n * sizeof(*items));
         for (size_t i = 0; i < ctx->findings.n; i++) {
                 const struct finding *f = &ctx->findings.items[i];
                 bool is_about_file = file && f->where.file && strcmp(f->where.file, file) == 0;
@@ -225,7 +227,7 @@ static int take_findings(struct context *ctx, enum finding_severity least, enum 
                 if (!items[n++])
                         return -ENOMEM;
         }
-        *ret = (struct doctor_lines) { items, n };
+        *lines = (struct doctor_lines) { items, n };
         return 0;
 }
 
@@ -239,10 +241,10 @@ static int forget_findings(struct context *ctx)
         return lost ? -ENOMEM : 0;
 }
 
-/* Takes all findings of these severities as lines, and forgets the others. */
-static int turn_findings(struct context *ctx, enum finding_severity least, enum finding_severity most, struct doctor_lines *ret)
+/* Adds all findings of these severities to the lines, and forgets the others. */
+static int turn_findings(struct context *ctx, enum finding_severity least, enum finding_severity most, struct doctor_lines *lines)
 {
-        return take_findings(ctx, least, most, NULL, false, ret) ?: forget_findings(ctx);
+        return take_findings(ctx, least, most, NULL, false, lines) ?: forget_findings(ctx);
 }
 
 static int read_files(struct context *ctx, struct doctor_host *host)

@@ -234,6 +234,19 @@ def test_this_host():
         check("policy.refused" in codes(doctor(fabric, fabric.path("no-such-file"))), "a policy that is not there")
 
 
+def test_all_secrets():
+    """The one of the store is read after the keys, and does not hide them."""
+    with fabric_of() as fabric:
+        files = [fabric.write(name, "0x1234\n") for name in ("m_key", "password")]
+        for path in files:
+            os.chmod(path, 0o644)
+        fabric.settings("m_key_file: %s\nrole: follow-sm\nstore: etcd\netcd:\n  endpoints: [\"http://127.0.0.1:9\"]\n  user: pkeyd\n  password_file: %s\n"
+                        % tuple(files))
+        os.makedirs(fabric.path("state"))
+        item = finding(doctor(fabric, status=1), "secret.refused")
+        check_equal([path in w["text"] for path, w in zip(files, item["where"])], [True, True], item["where"])
+
+
 def test_partitions_conf():
     with fabric_of() as fabric:
         conf = fabric.write("opensm.conf", "partition_config_file %s\n" % fabric.path("p.conf"))
