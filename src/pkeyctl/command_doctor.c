@@ -257,7 +257,9 @@ static int read_files(struct context *ctx, struct doctor_host *host)
         host->settings_file = inspect_file(ctx, settings, 0);
         host->policy_file = inspect_file(ctx, ctx->arguments[0] ?: ctx->options->policy ?: ctx->fabric.policy_file, 0);
         return take_findings(ctx, FINDING_ERROR, FINDING_ERROR, settings, true, &host->settings_errors) ?:
-               take_findings(ctx, FINDING_ERROR, FINDING_ERROR, settings, false, &host->policy_errors) ?: forget_findings(ctx);
+               take_findings(ctx, FINDING_ERROR, FINDING_ERROR, settings, false, &host->policy_errors) ?:
+               take_findings(ctx, FINDING_WARNING, FINDING_WARNING, settings, false, &host->policy_warnings) ?:
+               forget_findings(ctx);
 }
 
 /* Returns whether a property of a unit, LoadCredential or LoadCredentialEncrypted, lists a credential of this name. */
@@ -478,9 +480,11 @@ static int inspect_kernel(struct context *ctx, struct doctor_host *host)
 
 static int read_fabric(struct context *ctx, struct doctor_facts *facts)
 {
-        int r = session_sweep(ctx, CONTROL_READ, NULL) ?: probe(ctx, facts) ?: resolve(ctx, facts) ?:
-                inspect_kernel(ctx, &facts->host);
+        int r = session_sweep(ctx, CONTROL_READ, NULL);
 
+        if (r == 0)
+                r = forget_findings(ctx); /* warnings of the store: inspect_state() has read it */
+        r = r ?: probe(ctx, facts) ?: resolve(ctx, facts) ?: inspect_kernel(ctx, &facts->host);
         if (r < 0)
                 return r;
         facts->subnet = ctx->subnet;

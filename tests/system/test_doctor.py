@@ -247,6 +247,18 @@ def test_all_secrets():
         check_equal([path in w["text"] for path, w in zip(files, item["where"])], [True, True], item["where"])
 
 
+def test_warnings_of_the_policy():
+    """Those of its parser count, those of the store do not."""
+    with fabric_of() as fabric:
+        path = fabric.write("partitions.yaml", "version: 1\npartitions:\n  a: {pkey: 0x0101}\n")
+        os.makedirs(os.path.join(fabric.path("state"), "state.db"))
+        fabric.settings("identity: pin\n")
+        data = doctor(fabric, path)
+        check("state-dir.unusable" in codes(data), sorted(codes(data)))
+        check_equal([w["text"] for w in finding(data, "policy.warnings")["where"]],
+                    [path + ":3:3: partitions.a: has no 'members', so no port is a member"], "warnings")
+
+
 def test_partitions_conf():
     with fabric_of() as fabric:
         conf = fabric.write("opensm.conf", "partition_config_file %s\n" % fabric.path("p.conf"))
