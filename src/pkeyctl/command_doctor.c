@@ -391,7 +391,7 @@ static int read_partitions_conf(struct context *ctx, const char *path, struct do
 static int inspect_opensm(struct context *ctx, struct doctor_host *host)
 {
         struct doctor_opensm *o = &host->opensm;
-        const char *conf_path = ctx->settings->opensm_config ?: DEFAULT_OPENSM_CONF, *path;
+        const char *conf_path = ctx->options->opensm_config ?: ctx->settings->opensm_config ?: DEFAULT_OPENSM_CONF, *path;
         const char *ours = settings_opensm_file(ctx->settings);
         struct opensm_conf conf;
         int r = pipeline_read_opensm_conf(ctx, conf_path, &conf);
@@ -412,7 +412,7 @@ static int inspect_opensm(struct context *ctx, struct doctor_host *host)
         }
         r = turn_findings(ctx, FINDING_WARNING, FINDING_ERROR, &o->odd);
         if (!o->path && o->odd.n > 0)
-                o->path = ctx->options->opensm_config ?: conf_path;
+                o->path = conf_path;
         return r;
 }
 

@@ -280,6 +280,9 @@ def test_partitions_conf():
         check("opensm.foreign" in codes(doctor(fabric, "--opensm-config", conf)), "not ours")
         fabric.write("p.conf", "")
         check("opensm.foreign" not in codes(doctor(fabric, "--opensm-config", conf)), "an empty file, which pkeyd takes at once")
+        check("opensm.elsewhere" not in codes(doctor(fabric, "--opensm-config", conf)), "it is the file of OpenSM")
+        conf = fabric.write("opensm.conf", "")
+        check("opensm.elsewhere" in codes(doctor(fabric, "--opensm-config", conf)), "OpenSM reads its default file")
 
 
 def test_cannot_look():
