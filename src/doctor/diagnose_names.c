@@ -63,15 +63,6 @@ static bool is_twin(const struct subnet_node *a, const struct subnet_node *b)
                         : strcmp(a->device, b->device) == 0 && !is_unnamed(a);
 }
 
-/* The first node of by_name[begin..at-1] that is a twin of by_name[at]; SUBNET_NONE: none. */
-static uint32_t find_twin(const struct subnet *s, uint32_t begin, uint32_t at)
-{
-        for (uint32_t i = begin; i < at; i++)
-                if (is_twin(subnet_named_node(s, i), subnet_named_node(s, at)))
-                        return s->by_name[i];
-        return SUBNET_NONE;
-}
-
 static void add_twins(struct diagnosis_list *l, struct places *places, uint32_t a, uint32_t b)
 {
         const struct subnet *s = l->facts->subnet;
@@ -82,24 +73,19 @@ static void add_twins(struct diagnosis_list *l, struct places *places, uint32_t 
         places_add(l, places, first_port(s, b), text);
 }
 
-/* Nodes with one name that are compared with each other; a hostile fabric may have thousands. */
-#define MAX_COMPARED 64
-
 static void diagnose_twins(struct diagnosis_list *l)
 {
         const struct subnet *s = l->facts->subnet;
         struct places hosts = {}, switches = {};
-        uint32_t begin = 0;
+        uint32_t first = 0; /* of the present twins, which come one after another */
 
-        for (uint32_t i = 0; i < s->n_by_name; i++) {
-                uint32_t node = s->by_name[i], twin;
+        for (uint32_t i = 1; i < s->n_by_name; i++) {
+                const struct subnet_node *node = subnet_named_node(s, i);
 
-                if (strcmp(s->nodes[node].name, subnet_named_node(s, begin)->name) != 0)
-                        begin = i;
-                twin = find_twin(s, begin, MIN(i, begin + MAX_COMPARED));
-                if (twin == SUBNET_NONE)
-                        continue;
-                add_twins(l, s->nodes[node].type == NODE_SWITCH ? &switches : &hosts, twin, node);
+                if (is_twin(subnet_named_node(s, first), node))
+                        add_twins(l, node->type == NODE_SWITCH ? &switches : &hosts, s->by_name[first], s->by_name[i]);
+                else
+                        first = i;
         }
         diagnosis_add(l, DIAGNOSIS_NAME_TWICE, &hosts, "%u host name%s belong%s to more than one node", hosts.n,
                       text_plural(hosts.n), hosts.n == 1 ? "s" : "");

@@ -6,9 +6,6 @@
 
 #include "policy/selector_hint.h"
 
-/* How many nodes of one name are compared with each other. */
-#define MAX_NAMESAKES 256
-
 /* ---- setting up ----------------------------------------------------------------------------------------------- */
 
 /* Finds adapters that have the name and device of another. pkeyd knows which one is on its own host. */
@@ -17,21 +14,13 @@ static void find_twins(struct matcher *m)
         const struct subnet *s = m->subnet;
 
         for (uint32_t i = 1; i < s->n_by_name; i++) {
-                const struct subnet_node *node = subnet_named_node(s, i);
+                const struct subnet_node *node = subnet_named_node(s, i), *other = subnet_named_node(s, i - 1);
 
-                if (node->type != NODE_CA || !node->device[0])
+                if (node->type != NODE_CA || other->type != NODE_CA || !node->device[0] || strcmp(other->name, node->name) != 0 ||
+                    strcmp(other->device, node->device) != 0)
                         continue;
-                for (uint32_t k = i; k-- > 0 && i - k <= MAX_NAMESAKES;) {
-                        const struct subnet_node *other = subnet_named_node(s, k);
-
-                        if (strcmp(other->name, node->name) != 0)
-                                break;
-                        if (other->type != NODE_CA || strcmp(other->device, node->device) != 0)
-                                continue;
-                        m->twin[s->by_name[i]] = s->by_name[k];
-                        m->has_twin[s->by_name[i]] = m->has_twin[s->by_name[k]] = true;
-                        break;
-                }
+                m->twin[s->by_name[i]] = s->by_name[i - 1];
+                m->has_twin[s->by_name[i]] = m->has_twin[s->by_name[i - 1]] = true;
         }
         if (s->self != SUBNET_NONE)
                 m->has_twin[s->ports[s->self].node] = false;

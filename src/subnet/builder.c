@@ -121,9 +121,14 @@ DEFINE_COMPARE(compare_ports, struct subnet_port, ORDER(a->node, b->node) ?: ORD
 static int compare_names(const void *a, const void *b, void *userdata)
 {
         const struct subnet *s = userdata;
-        const uint32_t *x = a, *y = b;
+        const uint32_t *i = a, *k = b;
+        const struct subnet_node *x = &s->nodes[*i], *y = &s->nodes[*k];
+        bool are_switches = x->type == NODE_SWITCH;
+        int r = strcmp(x->name, y->name) ?: ORDER(are_switches, y->type == NODE_SWITCH);
 
-        return strcmp(s->nodes[*x].name, s->nodes[*y].name) ?: ORDER(*x, *y);
+        if (r == 0)
+                r = are_switches ? strcmp(subnet_node_board(x), subnet_node_board(y)) : strcmp(x->device, y->device);
+        return r ?: ORDER(x->type, y->type) ?: ORDER(*i, *k);
 }
 
 static int compare_port_guids(const void *a, const void *b, void *userdata)

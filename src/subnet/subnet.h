@@ -89,7 +89,8 @@ struct subnet {
         uint32_t n_nodes;
         struct subnet_port *ports; /* ascending (node, number) */
         uint32_t n_ports;
-        uint32_t *by_name;         /* indexes of nodes with a name, ascending strcmp(name) */
+        uint32_t *by_name;         /* indexes of nodes with a name, ascending strcmp(name). Of one name, switches come last, and
+                                    * those with one board, or with one device and type, one after another */
         uint32_t n_by_name;
         uint32_t *by_port_guid;    /* indexes of endports, ascending port GUID */
         uint32_t n_by_port_guid;

@@ -1079,6 +1079,29 @@ START_TEST(names_in_force)
 }
 END_TEST
 
+/* The first and the last of 400 adapters with one name have one device. */
+START_TEST(twins_among_many)
+{
+        struct subnet_builder *b;
+        struct subnet *s;
+
+        ck_assert_int_eq(subnet_builder_new(arena, &b), 0);
+        for (unsigned i = 0; i < 400; i++) {
+                uint64_t guid = 0x10000 + 0x10 * i;
+
+                fixture_node(b, guid, NODE_CA, 1, arena_printf(arena, "twin mlx5_%u", i % 399));
+                ck_assert_int_eq(subnet_builder_add_port(b, (struct guid) { guid }, &(struct subnet_port) {
+                        .number = 1, .guid = { guid + 1 }, .state = PORT_STATE_ACTIVE }), 0);
+        }
+        ck_assert_int_eq(subnet_builder_finish(b, (struct guid) { 0 }, 0, (struct guid) { 0 }, 0, &s), 0);
+        subnet = s;
+        ck_assert_int_eq(policy_resolve(arena, parse(with_members("      twin: full\n")), subnet, &findings, &memberships), 0);
+        ck_assert_int_eq(frozen(0x10001), FREEZE_NAME);
+        ck_assert_int_eq(frozen(0x10001 + 0x10 * 399), FREEZE_NAME);
+        ck_assert_uint_eq(count_frozen(), 2);
+}
+END_TEST
+
 /* A port is frozen if it is contested in any partition. */
 START_TEST(contested_in_one_of_several)
 {
@@ -1327,6 +1350,7 @@ static void add_oddities(TCase *c)
         tcase_add_test(c, lines_disagree_in_force);
         tcase_add_test(c, three_lines_disagree_in_force);
         tcase_add_loop_test(c, names_in_force, 0, ELEMENTS(twin_policies));
+        tcase_add_test(c, twins_among_many);
         tcase_add_test(c, contested_in_one_of_several);
         tcase_add_loop_test(c, certain, 0, ELEMENTS(certain_policies));
         tcase_add_test(c, certain_of_the_default_partition);
