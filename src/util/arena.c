@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "util/arena.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -43,11 +44,12 @@ struct arena *arena_free(struct arena *a)
         return NULL;
 }
 
-/* Adds a chunk with room for `need` bytes. A large object gets its own chunk, after the newest one in the list, so that the room in
- * the newest one is not lost. */
+/* Adds a chunk with room for `need` bytes. A large object gets a chunk of its size, after the newest one in the list, so that the
+ * room in the newest one is not lost. */
 static struct chunk *add_chunk(struct arena *a, size_t need)
 {
-        size_t size = MAX(need, a->chunk_size);
+        bool is_own = a->chunks && need > a->chunk_size / 4;
+        size_t size = is_own ? need : MAX(need, a->chunk_size);
         struct chunk *c;
 
         if (size > SIZE_MAX - sizeof(*c))
@@ -57,7 +59,7 @@ static struct chunk *add_chunk(struct arena *a, size_t need)
                 return NULL;
         c->size = size;
         a->total += sizeof(*c) + size;
-        if (need > a->chunk_size / 4 && a->chunks) {
+        if (is_own) {
                 c->next = a->chunks->next;
                 a->chunks->next = c;
         } else {

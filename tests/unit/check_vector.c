@@ -82,6 +82,19 @@ START_TEST(too_many)
 }
 END_TEST
 
+/* Objects that are large for the chunk that the arena has waste no chunk. */
+START_TEST(large_objects)
+{
+        size_t before;
+
+        (void) arena_alloc_array(arena, 1, 1);
+        before = arena_size(arena);
+        for (unsigned i = 0; i < 100; i++)
+                ck_assert_ptr_nonnull(arena_alloc_array(arena, 1, 3000));
+        ck_assert_uint_lt(arena_size(arena) - before, 100 * 3200);
+}
+END_TEST
+
 int main(void)
 {
         Suite *suite = suite_create("vector");
@@ -93,6 +106,7 @@ int main(void)
         tcase_add_loop_test(t, one_by_one, 0, 2);
         tcase_add_loop_test(t, several, 0, ELEMENTS(extensions));
         tcase_add_test(t, too_many);
+        tcase_add_test(t, large_objects);
         suite_add_tcase(suite, t);
         runner = srunner_create(suite);
         srunner_run_all(runner, CK_ENV);
