@@ -104,7 +104,7 @@ static int complain(struct context *ctx, const struct control_results *results)
                                       "%s/%u: the port itself does not answer, so the fabric cannot be discovered", ctx->port.lp.ca,
                                       ctx->port.lp.port);
         if (results->failed == CONTROL_LOCKING && *results->lock_holder)
-                return findings_error(f, FINDING_HOST_BUSY, NULL, "%s: %s is writing tables now", ctx->state.path,
+                return findings_error(f, FINDING_HOST_BUSY, NULL, "%s: %s is writing tables now", ctx->state.name,
                                       results->lock_holder);
         return complain_host(ctx, r, WORD(steps, results->failed, "sweep"));
 }

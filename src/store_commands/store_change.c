@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <pwd.h>
-#include <string.h>
 
 #include "session/session.h"
 
@@ -26,16 +25,16 @@ const char *store_get_user(struct context *ctx)
         return user ? arena_strdup(ctx->arena, user->pw_name) : arena_printf(ctx->arena, "uid %u", (unsigned) getuid());
 }
 
-static int complain(struct context *ctx, const char *nothing, const char *what, int r, const char *holder)
+static int complain(struct context *ctx, const char *nothing, int r, const char *holder)
 {
         session_report_state(ctx, true);
         if (r == -ENOMEM || r == -EBADMSG)
                 return r;
         if (r == -EWOULDBLOCK)
                 return findings_error(&ctx->findings, FINDING_HOST_BUSY, "try again", "%s: %s is writing tables now; %s",
-                                      ctx->state.path, holder, nothing);
-        return findings_error(&ctx->findings, FINDING_HOST_STATE_DIR, NULL, "%s: %s: %s; %s", ctx->state.path, what, strerror(-r),
-                              nothing);
+                                      ctx->state.name, holder, nothing);
+        return findings_error(&ctx->findings, FINDING_HOST_STATE_DIR, NULL, "%s: %s; %s", ctx->state.name,
+                              state_explain(&ctx->state, r), nothing);
 }
 
 static void take_changed(struct context *ctx, struct remembered *changed)
@@ -55,12 +54,12 @@ int store_change(struct context *ctx, const char *nothing, store_changer *change
         int r = state_lock(&ctx->state, &holder, &changed);
 
         if (r < 0)
-                return complain(ctx, nothing, "lock", r, holder);
+                return complain(ctx, nothing, r, holder);
         take_changed(ctx, changed);
         store_transaction_init(&t, ctx->arena);
         r = change(ctx, changed != NULL, &t, userdata);
         if (r == 0)
                 r = state_commit(&ctx->state, &t);
         state_unlock(&ctx->state);
-        return r < 0 ? complain(ctx, nothing, "state.db", r, NULL) : 0;
+        return r < 0 ? complain(ctx, nothing, r, NULL) : 0;
 }

@@ -69,9 +69,12 @@ class Pair:
         port = next(p for p in self.fabric.tables().values() if p.guid == self.fabric.topology.port_guid(host))
         return [i for i, key in enumerate(port.table) if key & 0x7FFF == base]
 
+    def pkeyctl(self, host, *arguments):
+        return self.fabric.run([program("pkeyctl"), *arguments, "--config", self.settings, "--state-dir",
+                                self.fabric.path("state-" + host)], host=host)
+
     def history(self, host):
-        return self.fabric.run([program("pkeyctl"), "history", "--json", "--config", self.settings, "--state-dir",
-                                self.fabric.path("state-" + host)], host=host).expect(0).json()
+        return self.pkeyctl(host, "history", "--json").expect(0).json()
 
     def export_to_opensm(self, host):
         """OpenSM's own partition manager writes the same at a hand-over."""
@@ -265,6 +268,8 @@ def test_paused_beside_its_sm():
         seen_a = len(a.text())
         a.process.send_signal(signal.SIGCONT)
         a.wait_text("a test is writing P_Key tables", after=seen_a)
+        r = pair.pkeyctl(second, "confirm").expect(1)
+        check("etcd (http" in r.err and "): a test is writing tables now; nothing was done" in r.err, r)
         time.sleep(2)
         check_equal(pair.n_sets(first), stopped, "SubnSets without the lock")
         pair.cluster.ctl("del", "/pkeyd/lock")
