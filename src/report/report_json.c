@@ -25,18 +25,12 @@ static const char *fold_switch_ports(struct context *ctx, const uint32_t *ports,
         return labels ? fold_names(ctx->arena, labels, n) : NULL;
 }
 
-/* Cuts a list that is too long after a name, and ends it with "...". NULL: out of memory. */
-static json_t *cut(const char *text, size_t max)
+/* NULL: out of memory. */
+static json_t *cut(struct doc *d, const char *text, size_t max)
 {
-        size_t end;
-
-        if (!text)
-                return NULL;
-        if (strlen(text) <= max)
-                return json_string(text);
-        for (end = max; end > 0 && text[end] != ',';)
-                end--;
-        return json_sprintf("%.*s,...", (int) end, text);
+        if (text)
+                text = fold_cut(d->ctx->arena, text, max);
+        return text ? json_string(text) : NULL;
 }
 
 static json_t *hostlist_of(struct doc *d, const uint32_t *ports, uint32_t n, size_t max)
@@ -44,7 +38,7 @@ static json_t *hostlist_of(struct doc *d, const uint32_t *ports, uint32_t n, siz
         struct context *ctx = d->ctx;
         bool is_endport = n == 0 || ctx->subnet->ports[ports[0]].role == PORT_ENDPORT;
 
-        return cut(is_endport ? fold_ports(ctx->arena, ctx->subnet, ports, n) : fold_switch_ports(ctx, ports, n), max);
+        return cut(d, is_endport ? fold_ports(ctx->arena, ctx->subnet, ports, n) : fold_switch_ports(ctx, ports, n), max);
 }
 
 static json_t *names(struct doc *d, const uint32_t *ports, uint32_t n)
@@ -405,7 +399,7 @@ static json_t *json_absent(struct doc *d, const struct lease *lease, size_t max)
                 if (is_wanted(m) && subnet_find_endport(d->ctx->subnet, m->port) == SUBNET_NONE)
                         labels[n++] = m->name;
         }
-        return labels ? cut(fold_names(d->ctx->arena, labels, n), max) : NULL;
+        return labels ? cut(d, fold_names(d->ctx->arena, labels, n), max) : NULL;
 }
 
 static json_t *lease_object(struct doc *d, const struct lease *lease, size_t max)

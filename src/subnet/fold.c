@@ -122,6 +122,23 @@ const char *fold_names(struct arena *a, const char **names, size_t n)
         return text_copy(a, &t);
 }
 
+const char *fold_cut(struct arena *a, const char *list, size_t max)
+{
+        const char *rest = "";
+        size_t end = max;
+        int depth = 0;
+
+        if (strlen(list) <= max)
+                return list;
+        while (end > 0 && list[end] != ',')
+                end--;
+        for (size_t i = 0; i < end; i++)
+                depth += (list[i] == '[') - (list[i] == ']');
+        if (depth > 0) /* within node[1,2,...]: what is behind the numbers belongs to each of these names */
+                rest = strchr(list + end, ']') ?: "";
+        return arena_printf(a, "%.*s%.*s,...", (int) end, list, (int) strcspn(rest, ","), rest);
+}
+
 struct named_port {
         const char *name;
         uint32_t port;

@@ -8,6 +8,10 @@
 /* Sorts names in place; equal names count once. Allocated from a; NULL: out of memory. */
 const char *fold_names(struct arena *a, const char **names, size_t n);
 
+/* A list of fold_names() with at most about `max` bytes: one that is longer is cut after a name, and ends with ",...". max is longer than
+ * any name. */
+const char *fold_cut(struct arena *a, const char *list, size_t max);
+
 /* The endports as selectors: the name of a host if all its endports are in the list, else host/device/port; for nodes without a
  * name their description. */
 const char *fold_ports(struct arena *a, const struct subnet *s, const uint32_t *ports, uint32_t n);

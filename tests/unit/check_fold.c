@@ -144,6 +144,22 @@ START_TEST(the_switches_of_a_director)
 }
 END_TEST
 
+START_TEST(a_list_is_cut_after_a_name)
+{
+        static const struct { const char *list; size_t max; const char *cut; } lists[] = {
+                { "node[1-3],oss1", 14, "node[1-3],oss1" },
+                { "node[1-3],oss1", 13, "node[1-3],..." },
+                { "a,node[01,03,05]-ib,b", 15, "a,node[01,03]-ib,..." },
+                { "a,node[01,03,05]-ib,b", 10, "a,node[01]-ib,..." },
+                { "a,node[01,03,05]-ib,b", 8, "a,..." },
+                { "node[1,3]/1,oss/[1,3]", 20, "node[1,3]/1,oss/[1],..." },
+        };
+
+        for (size_t i = 0; i < ELEMENTS(lists); i++)
+                ck_assert_str_eq(fold_cut(arena, lists[i].list, lists[i].max), lists[i].cut);
+}
+END_TEST
+
 int main(void)
 {
         Suite *s = suite_create("fold");
@@ -158,6 +174,7 @@ int main(void)
         tcase_add_test(t, a_name_is_the_whole_host);
         tcase_add_test(t, labels_are_not_folded);
         tcase_add_test(t, the_switches_of_a_director);
+        tcase_add_test(t, a_list_is_cut_after_a_name);
         suite_add_tcase(s, t);
         r = srunner_create(s);
         srunner_run_all(r, CK_NORMAL);
