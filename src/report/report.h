@@ -33,7 +33,7 @@ enum report_daemon {
         REPORT_DAEMON_NOT_ASKED,  /* another port was named, so it may have another fabric */
 };
 
-/* Endports that have a base in their tables. */
+/* An endport that has this base in its table. */
 struct report_member {
         uint16_t base;
         enum membership membership;

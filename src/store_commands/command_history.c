@@ -269,7 +269,7 @@ static const char *held_text(struct context *ctx, const struct generation_facts 
         return output_taken(ctx, &t);
 }
 
-/* "812 bytes, another one than that of generation 7" */
+/* "812 bytes, changed since generation 7" */
 static void print_file(const char *name, size_t size, enum comparison c, uint64_t before)
 {
         printf("  %-16s %zu byte%s", name, size, text_plural(size));
