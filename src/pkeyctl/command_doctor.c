@@ -335,7 +335,7 @@ static int inspect_secrets(struct context *ctx, struct doctor_host *host)
         return r < 0 && r != -EBADMSG ? r : turn_findings(ctx, FINDING_ERROR, FINDING_ERROR, &host->secret_errors);
 }
 
-/* Makes and locks nothing, but moves a damaged database aside. */
+/* Makes neither the directory nor a database, and does not lock the fabric; but a damaged database is replaced by an empty one. */
 static int inspect_state(struct context *ctx, struct doctor_host *host)
 {
         const char *path = ctx->options->state_dir ?: ctx->fabric.state_dir;
