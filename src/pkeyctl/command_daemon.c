@@ -112,7 +112,7 @@ static void text_status(struct context *ctx, const void *result)
         print_leases(s);
         printf("  last success  %s\n", output_time(ctx, s->last_success));
         if (s->violations_since == 0)
-                printf("  violations    are not counted\n");
+                printf("  violations    not counted\n");
         else
                 printf("  violations    %" PRIu64 " since %s\n", s->violations_total, output_time(ctx, s->violations_since));
         if (s->notices) /* an older daemon does not send it */

@@ -235,7 +235,7 @@ static void text_lease(struct context *ctx, const void *result)
                 printf("  why           %s\n", l->why);
         printf("  pool          %s\n", l->pool ?: "?");
         printf("  P_Key         0x%04x, %s members\n", (unsigned) l->p_key, l->membership ?: "?");
-        printf("  asked for     %s\n", l->is_open ? "an open lease: pkeyctl lease edit changes its members" : l->selectors ?: "?");
+        printf("  members       %s\n", l->is_open ? "open: pkeyctl lease edit changes them" : l->selectors ?: "?");
         printf("  owner         %s\n", l->owner ?: "?");
         printf("  created       %s\n", output_time(ctx, l->created));
         if (l->updated != l->created)

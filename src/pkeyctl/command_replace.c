@@ -168,7 +168,7 @@ static void text_replaced(struct context *ctx, const void *result)
                 printf("%s: %d GUID%s changed; pkeyctl reload puts the file in force\n", r->file.path, r->n_lines,
                        text_plural((size_t) r->n_lines));
         else if (r->n_lines > 0)
-                printf("%s has %d GUID%s of the old node; with --write pkeyctl replace changes the lines above\n", r->file.path,
+                printf("%s has %d GUID%s of the old node; pkeyctl replace --write changes the lines above\n", r->file.path,
                        r->n_lines, text_plural((size_t) r->n_lines));
 }
 

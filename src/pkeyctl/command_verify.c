@@ -51,10 +51,10 @@ static void print_kernel_difference(const struct kernel_difference *d)
 {
         switch (d->kind) {
         case KERNEL_LACKS:
-                printf("    0x%04x: the SMA has it at index %u, the kernel has not\n", d->key.v, d->sma_index);
+                printf("    0x%04x: the SMA has it at index %u, the kernel does not\n", d->key.v, d->sma_index);
                 break;
         case KERNEL_ONLY:
-                printf("    0x%04x: the kernel has it at index %u, the SMA has not\n", d->key.v, d->kernel_index);
+                printf("    0x%04x: the kernel has it at index %u, the SMA does not\n", d->key.v, d->kernel_index);
                 break;
         case KERNEL_MOVED:
                 printf("    0x%04x: index moved, %u in the SMA's table, %u in the kernel's\n", d->key.v, d->sma_index,

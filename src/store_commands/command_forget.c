@@ -90,7 +90,7 @@ static void text_vouches(struct context *ctx, const void *result)
         struct text_table t;
 
         if (r->n == 0) {
-                puts("nobody vouches for any port");
+                puts("there are no vouches");
                 return;
         }
         text_table_begin(&t, "PORT|VOUCHED BY|AT|*MAY HOLD", 0);

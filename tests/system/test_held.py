@@ -82,7 +82,7 @@ def vouches(fabric):
 def test_forget():
     with Muted() as f:
         check_equal(vouches(f), [], "vouches on a fresh host")
-        check_equal(f.pkeyctl("show", "vouches").expect(0).out, "nobody vouches for any port\n", "the same in words")
+        check_equal(f.pkeyctl("show", "vouches").expect(0).out, "there are no vouches\n", "the same in words")
         r = f.pkeyctl("forget", A, "--yes").expect(0)
         check(A in r.out and "has never answered for its P_Key table" in r.out and "may hold any P_Key" in r.out,
               "what is forgotten is not named:", r)
