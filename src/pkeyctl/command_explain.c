@@ -288,7 +288,7 @@ static bool is_kept_out(const struct explain_result *r, const struct pair *p, ui
                (a->membership == MEMBERSHIP_NONE) != (b->membership == MEMBERSHIP_NONE);
 }
 
-/* Says that the lines of the policy do not explain this table. */
+/* Prints that the table differs, so that the lines of the policy do not explain it. */
 static void print_if_different(struct context *ctx, const struct side *side)
 {
         const struct explain_table *p = &side->ends[BY_POLICY].table, *h = &side->ends[IN_HARDWARE].table;
@@ -300,7 +300,7 @@ static void print_if_different(struct context *ctx, const struct side *side)
                 printf("    the table of %s differs from the policy\n", output_label(ctx, side->port));
 }
 
-/* Says that the lines do not select the node by the name that it gives itself. */
+/* Prints the claim of a node whose own name the lines do not use. */
 static void print_claim(struct context *ctx, const struct side *side)
 {
         struct claim *claims;

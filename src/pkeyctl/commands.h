@@ -33,7 +33,7 @@ enum argument {
         ARGUMENT_SELECTOR, /* hosts, @switches, groups of the policy, GUIDs */
         ARGUMENT_NAME,     /* hosts and switches */
         ARGUMENT_LEASE,
-        ARGUMENT_GENERATION, /* behind the first one `file`, too */
+        ARGUMENT_GENERATION, /* the second argument may also be `file` */
 };
 
 /* A row of the table of commands. A row with a word is a variant of the row before it that has none, chosen by its first argument

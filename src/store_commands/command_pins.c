@@ -202,7 +202,7 @@ static int accept_nodes(struct context *ctx, bool is_reread, struct store_transa
         struct pin_changes *c = userdata;
         int r = 0;
 
-        (void) is_reread; /* what the admin says counts, whatever another process has stored */
+        (void) is_reread; /* the admin's decision replaces what another process has stored */
         for (uint32_t i = 0; r == 0 && i < c->n; i++)
                 r = pins_accept(p, ctx->subnet, c->nodes[i], clock_wall() / USEC_PER_SEC);
         if (r == 0)
