@@ -1,4 +1,4 @@
-# pkeyctl/: the commands, with session/
+# pkeyctl/: the commands
 bin_PROGRAMS += pkeyctl
 pkeyctl_SOURCES += \
 	src/pkeyctl/apply_here.c \
@@ -28,32 +28,5 @@ pkeyctl_SOURCES += \
 	src/pkeyctl/pkeyctl.c \
 	src/pkeyctl/plan_reach.c \
 	src/pkeyctl/policy_edit.c \
-	src/pkeyctl/policy_edit.h \
-	src/session/bus_client.c \
-	src/session/bus_client.h \
-	src/session/context.h \
-	src/session/doc.c \
-	src/session/doc.h \
-	src/session/group_matrix.c \
-	src/session/group_matrix.h \
-	src/session/held_output.c \
-	src/session/held_output.h \
-	src/session/host_ports.c \
-	src/session/host_ports.h \
-	src/session/output.c \
-	src/session/output.h \
-	src/session/output_text.c \
-	src/session/output_text.h \
-	src/session/partitions.c \
-	src/session/partitions.h \
-	src/session/pipeline.c \
-	src/session/pipeline.h \
-	src/session/pkeyctl_options.c \
-	src/session/pkeyctl_options.h \
-	src/session/progress.c \
-	src/session/progress.h \
-	src/session/session.c \
-	src/session/session.h \
-	src/session/text_table.c \
-	src/session/text_table.h
+	src/pkeyctl/policy_edit.h
 pkeyctl_LDADD = libpkeyd-shell.la $(SMARTCOLS_LIBS)
