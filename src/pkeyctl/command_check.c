@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "pkeyctl/commands.h"
-#include "pkeyctl/policy_edit.h"
 #include "policy/policy_fix.h"
+#include "session/policy_edit.h"
 #include "shell/file.h"
 #include "shell/findings_print.h"
 #include "util/yaml_source.h"

@@ -19,7 +19,7 @@
 
 command_t command_check, command_check_fix, command_plan, command_apply, command_verify, command_verify_local;
 command_t command_show_ports, command_show_matrix, command_show_partitions, command_show_port;
-command_t command_import, command_export, command_env, command_explain, command_doctor, command_replace;
+command_t command_import, command_export, command_env, command_explain, command_doctor;
 command_t command_confirm, command_undo;
 command_t command_lease_create, command_lease_edit, command_lease_renew, command_lease_release, command_lease_list;
 command_t command_lease_show;

@@ -15,7 +15,6 @@ pkeyctl_SOURCES += \
 	src/pkeyctl/command_local.c \
 	src/pkeyctl/command_matrix.c \
 	src/pkeyctl/command_plan.c \
-	src/pkeyctl/command_replace.c \
 	src/pkeyctl/command_show.c \
 	src/pkeyctl/command_table.c \
 	src/pkeyctl/command_verify.c \
@@ -26,7 +25,5 @@ pkeyctl_SOURCES += \
 	src/pkeyctl/completion_names.c \
 	src/pkeyctl/completion_names.h \
 	src/pkeyctl/pkeyctl.c \
-	src/pkeyctl/plan_reach.c \
-	src/pkeyctl/policy_edit.c \
-	src/pkeyctl/policy_edit.h
+	src/pkeyctl/plan_reach.c
 pkeyctl_LDADD = libpkeyd-shell.la $(SMARTCOLS_LIBS)

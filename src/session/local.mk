@@ -21,6 +21,8 @@ pkeyctl_SOURCES += \
 	src/session/pipeline.h \
 	src/session/pkeyctl_options.c \
 	src/session/pkeyctl_options.h \
+	src/session/policy_edit.c \
+	src/session/policy_edit.h \
 	src/session/progress.c \
 	src/session/progress.h \
 	src/session/session.c \

@@ -10,6 +10,7 @@
  *     session           provides what a command needs; control (control/control.h) for one sweep: discover, read tables and, as
  *                       far as the command needs it, plan and apply. The fabric's part of the context is filled from the results
  *     bus_client        the daemon's answers over D-Bus
+ *     policy_edit       changes of characters in a policy file: shown, and written
  *     host_ports        the ports of this host with their tables, as its kernel has them
  *     output, output_text, doc, text_table, progress    the result as text or as one JSON object
  *     held_output, partitions, group_matrix  results that several commands show: what waits, how many members, who can talk to whom

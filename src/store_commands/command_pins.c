@@ -212,11 +212,19 @@ static int accept_nodes(struct context *ctx, bool is_reread, struct store_transa
 
 /* --- pin accept ------------------------------------------------------------------------------------------------------ */
 
-bool guid_argument(const char *text, struct guid *ret)
+static bool is_guid(const char *text, struct guid *ret)
 {
         struct scan s = { text, text + strlen(text) };
 
         return strlen(text) <= strlen("0x") + 16 && scan_word(&s, "0x") && scan_number(&s, 16, UINT64_MAX, &ret->v) && s.p == s.end;
+}
+
+int guid_argument(struct context *ctx, const char *text, struct guid *ret)
+{
+        if (is_guid(text, ret))
+                return 0;
+        return findings_error(&ctx->findings, FINDING_USAGE, "pkeyctl pins lists the GUIDs of nodes",
+                              "'%s' is not a GUID (expected 0x and up to 16 hex digits)", text);
 }
 
 uint32_t find_node_of(const struct subnet *s, struct guid guid)
@@ -256,10 +264,10 @@ static int choose_by_guid(struct context *ctx, const char *name, const char *tex
 {
         struct guid guid;
         uint32_t node;
+        int r = guid_argument(ctx, text, &guid);
 
-        if (!guid_argument(text, &guid))
-                return findings_error(&ctx->findings, FINDING_USAGE, NULL, "'%s' is not a GUID (expected 0x and up to 16 hex digits)",
-                                      text);
+        if (r < 0)
+                return r;
         node = find_node_of(ctx->subnet, guid);
         if (node == SUBNET_NONE || (name && strcmp(ctx->subnet->nodes[node].name, name) != 0) ||
             !wants_name(&ctx->remembered->pins, &ctx->subnet->nodes[node]))
@@ -310,7 +318,7 @@ static int choose(struct context *ctx, struct pin_changes *c)
                 return -ENOMEM;
         if (guid)
                 return choose_by_guid(ctx, name, guid, c);
-        if (guid_argument(name, &ignored))
+        if (is_guid(name, &ignored))
                 return choose_by_guid(ctx, NULL, name, c);
         return choose_by_name(ctx, name, c);
 }

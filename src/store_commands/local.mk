@@ -4,6 +4,7 @@ pkeyctl_SOURCES += \
 	src/store_commands/command_held.c \
 	src/store_commands/command_history.c \
 	src/store_commands/command_pins.c \
+	src/store_commands/command_replace.c \
 	src/store_commands/command_store.c \
 	src/store_commands/explain_since.c \
 	src/store_commands/store_change.c \

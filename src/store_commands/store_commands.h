@@ -6,6 +6,7 @@
  *
  *     command_history   the policies that came into force, and what each of them changed
  *     command_pins      names bound to nodes: who has them, who claims them; accept and drop
+ *     command_replace   moves the name of a node to the one that replaced it, and the GUIDs in the policy with it
  *     command_forget    vouches for ports that do not answer
  *     command_store     moves what is stored to another kind of store
  *     command_held      what waits because of what is known, and of what is not
@@ -24,7 +25,7 @@
 #include "session/session.h"
 
 command_t command_history, command_history_show, command_history_diff, command_history_policy;
-command_t command_pins, command_pin_accept, command_pin_drop;
+command_t command_pins, command_pin_accept, command_pin_drop, command_replace;
 command_t command_forget, command_show_vouches, command_show_held;
 command_t command_store_copy;
 
@@ -33,8 +34,8 @@ command_t command_store_copy;
 /* The tables that `forget` reads (session.h). */
 int forget_choose(struct context *ctx, const uint32_t **ret, uint32_t *ret_n);
 
-/* "0x" and up to 16 hex digits. */
-bool guid_argument(const char *text, struct guid *ret);
+/* Reads "0x" and up to 16 hex digits. Returns 0, or -EBADMSG with a finding. */
+int guid_argument(struct context *ctx, const char *text, struct guid *ret);
 /* The node with this GUID, or with this GUID of a port; SUBNET_NONE: there is none. */
 uint32_t find_node_of(const struct subnet *s, struct guid guid);
 

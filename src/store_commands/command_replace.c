@@ -3,9 +3,8 @@
 #include <string.h>
 
 #include "pins/pins.h"
-#include "pkeyctl/commands.h"
-#include "pkeyctl/policy_edit.h"
 #include "policy/policy_guids.h"
+#include "session/policy_edit.h"
 #include "shell/file.h"
 #include "store_commands/store_change.h"
 #include "store_commands/store_commands.h"
@@ -66,12 +65,6 @@ static int find_changes(struct context *ctx, struct replacement *r)
         return e;
 }
 
-static int complain_guid(struct context *ctx, const char *text)
-{
-        return findings_error(&ctx->findings, FINDING_USAGE, "pkeyctl pins lists the GUIDs of nodes",
-                              "'%s' is not a GUID (expected 0x and up to 16 hex digits)", text);
-}
-
 /* The GUID of a node, or of one of its ports that was seen once. */
 static struct guid find_old(struct context *ctx, struct guid guid)
 {
@@ -88,11 +81,10 @@ static struct guid find_old(struct context *ctx, struct guid guid)
 static int find_nodes(struct context *ctx, struct replacement *r)
 {
         struct guid old, new;
+        int e = guid_argument(ctx, ctx->arguments[0], &old) ?: guid_argument(ctx, ctx->arguments[1], &new);
 
-        if (!guid_argument(ctx->arguments[0], &old))
-                return complain_guid(ctx, ctx->arguments[0]);
-        if (!guid_argument(ctx->arguments[1], &new))
-                return complain_guid(ctx, ctx->arguments[1]);
+        if (e < 0)
+                return e;
         r->old = find_old(ctx, old);
         r->node = find_node_of(ctx->subnet, new);
         if (r->node == SUBNET_NONE)

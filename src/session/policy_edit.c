@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "pkeyctl/policy_edit.h"
+#include "session/policy_edit.h"
 
 #include <errno.h>
 #include <string.h>
