@@ -98,6 +98,20 @@ static void print_differences(struct context *ctx, const struct verification *v)
         text_table_print(ctx, &t);
 }
 
+/* A port of this host may differ in both. */
+static void print_counts(const struct verification *v)
+{
+        uint32_t n_kernel = 0, n;
+
+        for (uint32_t i = 0; i < v->n_differ; i++)
+                n_kernel += v->differ[i].source == SOURCE_KERNEL;
+        n = v->n_differ - n_kernel;
+        printf("%u differ%s from the policy", n, n == 1 ? "s" : "");
+        if (n_kernel > 0)
+                printf(", the kernel's table%s of %u port%s of this host differ%s", text_plural(n_kernel), n_kernel,
+                       text_plural(n_kernel), n_kernel == 1 ? "s" : "");
+}
+
 static void text_verify(struct context *ctx, const void *result)
 {
         const struct verification *r = result;
@@ -119,7 +133,7 @@ static void text_verify(struct context *ctx, const void *result)
                         printf("; the kernel has the same for %u port%s of this host", r->n_kernel_ports,
                                text_plural(r->n_kernel_ports));
         } else {
-                printf("%u differ%s from the policy", r->n_differ, r->n_differ == 1 ? "s" : "");
+                print_counts(r);
                 text_unread(r->n_unreachable, r->n_silent);
         }
         putchar('\n');

@@ -650,6 +650,8 @@ def second_witness():
         status, doc = verify()
         check(status == 2, "verify ended with %d although the kernel's tables are wrong" % status)
         check({d["source"] for d in doc["differ"]} == {"kernel"} and len(doc["differ"]) == 3, "differ:", doc["differ"])
+        said = run("pkeyctl", "verify", "--config", SETTINGS)[1]
+        check("0 differ from the policy, the kernel's tables of 3 ports of this host differ" in said, "verify said", said)
         kinds = {k["kind"] for d in doc["differ"] for k in d["kernel"]}
         check(kinds == {"lacks", "only"}, "kinds:", kinds)
         moment = time.monotonic()
