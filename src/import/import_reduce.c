@@ -30,13 +30,6 @@ static const struct cover *later(const struct cover *a, const struct cover *b)
         return a->order > b->order ? a : b;
 }
 
-static enum membership lesser_membership(enum membership a, enum membership b)
-{
-        if (a == MEMBERSHIP_LIMITED || b == MEMBERSHIP_LIMITED)
-                return MEMBERSHIP_LIMITED;
-        return MIN(a, b);
-}
-
 DEFINE_COMPARE(compare_ports, struct import_port, ORDER(a->guid.v, b->guid.v) ?: ORDER(a->order, b->order))
 
 /* Keeps the last of several lines about one port. Returns how many are left. */
@@ -97,7 +90,7 @@ static void narrow(struct import *im, struct import_port *port, const struct cov
 
                 if (c->order < port->order || c->membership == port->membership)
                         continue;
-                lesser = lesser_membership(c->membership, port->membership);
+                lesser = MIN(c->membership, port->membership);
                 if (lesser != port->membership)
                         warn(im, &port->where, FINDING_IMPORT_NARROWED, "whether line %u applies to this port depends on its node type, "
                              "which is not known; it becomes a %s member", c->where.line, membership_to_string(lesser));
