@@ -5,14 +5,6 @@
 #include "import/import.h"
 #include "policy/policy.h"
 
-/* The membership that the policy gives a port in this partition. */
-static enum membership membership_of(const struct memberships *m, uint32_t port, uint16_t base)
-{
-        const struct port_membership *found = memberships_find(m, port, base);
-
-        return found ? found->membership : MEMBERSHIP_NONE;
-}
-
 /* Returns whether any policy makes the port a full member. */
 static bool is_kept_full(const struct subnet *s, uint32_t port, uint16_t base, enum membership got)
 {
@@ -43,7 +35,7 @@ static int compare_partition(struct import *im, const struct import_partition *p
         if (r < 0)
                 return r;
         for (uint32_t port = 0; port < im->subnet->n_ports; port++) {
-                enum membership got = membership_of(m, port, p->source->base);
+                enum membership got = memberships_get(m, port, p->source->base);
 
                 if (im->subnet->ports[port].role != PORT_ENDPORT || got == (enum membership) levels[port])
                         continue;
@@ -53,7 +45,7 @@ static int compare_partition(struct import *im, const struct import_partition *p
                         example = port;
         }
         if (n > 0)
-                report_difference(im, p, example, (enum membership) levels[example], membership_of(m, example, p->source->base),
+                report_difference(im, p, example, (enum membership) levels[example], memberships_get(m, example, p->source->base),
                                   n - 1);
         return 0;
 }

@@ -88,3 +88,10 @@ const struct port_membership *memberships_find(const struct memberships *m, uint
                         return &m->items[i];
         return NULL;
 }
+
+enum membership memberships_get(const struct memberships *m, uint32_t port, uint16_t base)
+{
+        const struct port_membership *item = memberships_find(m, port, base);
+
+        return item ? item->membership : MEMBERSHIP_NONE;
+}

@@ -190,6 +190,7 @@ int policy_select(struct arena *a, const struct policy *policy, const struct sub
 
 /* The membership of a port in the partition with this base; NULL: none. */
 const struct port_membership *memberships_find(const struct memberships *m, uint32_t port, uint16_t base);
+enum membership memberships_get(const struct memberships *m, uint32_t port, uint16_t base);
 
 /* The line of a partition that decides about a port, and the less specific one that would without it; NULL: there is none. */
 struct policy_lines {

@@ -21,20 +21,13 @@ static uint32_t n_items(const struct walk *w)
         return w->ctx->policy->n_partitions * w->n_ports;
 }
 
-static enum membership membership_of(const struct memberships *m, uint32_t port, uint16_t base)
-{
-        const struct port_membership *item = memberships_find(m, port, base);
-
-        return item ? item->membership : MEMBERSHIP_NONE;
-}
-
 /* Of item i. */
 static bool is_as_now(const struct walk *w, const struct memberships *then, uint32_t i)
 {
         uint32_t port = w->ports[i % w->n_ports];
         uint16_t base = w->ctx->policy->partitions[i / w->n_ports].base;
 
-        return membership_of(then, port, base) == membership_of(w->ctx->memberships, port, base);
+        return memberships_get(then, port, base) == memberships_get(w->ctx->memberships, port, base);
 }
 
 /* then: NULL: the policy is that of the generation that was compared last. */

@@ -204,13 +204,10 @@ uint32_t attribution_find_host(const struct attribution_input *input, const stru
 static bool find_membership(const struct facts *f, const struct violation_host *host, enum membership *ret)
 {
         uint32_t port = attribution_find_host(f->input, host);
-        const struct port_membership *found;
 
-        if (port == SUBNET_NONE)
-                return false;
-        found = memberships_find(f->input->memberships, port, p_key_base(f->out->p_key));
-        *ret = found ? found->membership : MEMBERSHIP_NONE;
-        return true;
+        if (port != SUBNET_NONE)
+                *ret = memberships_get(f->input->memberships, port, p_key_base(f->out->p_key));
+        return port != SUBNET_NONE;
 }
 
 /* Both counts as full: with the limited key a port reaches no member that it does not reach with the full one. */
