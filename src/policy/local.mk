@@ -11,8 +11,12 @@ libpkeyd_core_la_SOURCES += \
 	src/policy/policy_fix.c \
 	src/policy/policy_fix.h \
 	src/policy/policy_groups.c \
+	src/policy/policy_guids.c \
+	src/policy/policy_guids.h \
 	src/policy/policy_ipoib.c \
 	src/policy/policy_keys.h \
+	src/policy/policy_local.c \
+	src/policy/policy_local.h \
 	src/policy/policy_parse.c \
 	src/policy/policy_partitions.c \
 	src/policy/policy_pools.c \
@@ -26,7 +30,6 @@ libpkeyd_core_la_SOURCES += \
 	src/policy/selector_hint.c \
 	src/policy/selector_hint.h \
 	src/policy/selector_match.c \
-	src/policy/selector_match.h
-libpkeyd_core_la_SOURCES += src/policy/policy_guids.c src/policy/policy_guids.h
-libpkeyd_core_la_SOURCES += src/policy/policy_local.c src/policy/policy_local.h
-libpkeyd_core_la_SOURCES += src/policy/typing_error.c src/policy/typing_error.h
+	src/policy/selector_match.h \
+	src/policy/typing_error.c \
+	src/policy/typing_error.h
