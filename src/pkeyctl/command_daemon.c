@@ -185,13 +185,11 @@ static void text_reload(struct context *ctx, const void *result)
 {
         const struct reload_result *r = result;
 
-        if (ctx->status == EXIT_REFUSED) {
-                fprintf(stderr, "%s\n", r->text);
-        } else if (!ctx->options->quiet) {
-                printf("%s%s\n", find_outcome(r)->sentence, r->text);
-                print_held(&r->daemon);
-                print_confirm(ctx, &r->daemon, false);
-        }
+        output_sentence(ctx, output_format(ctx, "%s%s", find_outcome(r)->sentence, r->text));
+        if (ctx->status == EXIT_REFUSED || ctx->options->quiet)
+                return;
+        print_held(&r->daemon);
+        print_confirm(ctx, &r->daemon, false);
 }
 
 static int read_reload(struct context *ctx, sd_bus_message *m, struct reload_result *ret)
@@ -251,10 +249,7 @@ static void text_confirm(struct context *ctx, const void *result)
 {
         const struct reload_result *r = result;
 
-        if (ctx->status == EXIT_REFUSED)
-                fprintf(stderr, "%s\n", r->text);
-        else if (!ctx->options->quiet)
-                puts(r->text);
+        output_sentence(ctx, r->text);
 }
 
 int daemon_confirm(struct context *ctx)

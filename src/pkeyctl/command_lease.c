@@ -48,10 +48,7 @@ static void text_sentence(struct context *ctx, const void *result)
 {
         const struct lease_result *r = result;
 
-        if (ctx->status == EXIT_REFUSED)
-                fprintf(stderr, "%s\n", r->text);
-        else if (!ctx->options->quiet)
-                puts(r->text);
+        output_sentence(ctx, r->text);
 }
 
 /* Of a new lease, whose members are news. */

@@ -83,6 +83,14 @@ int output(struct context *ctx, const struct printer *p, enum exit_status status
         return status;
 }
 
+void output_sentence(struct context *ctx, const char *text)
+{
+        if (ctx->status == EXIT_REFUSED)
+                fprintf(stderr, "%s\n", text);
+        else if (!ctx->options->quiet)
+                puts(text);
+}
+
 static void text_refusal(struct context *ctx, const void *result)
 {
         char count[64];

@@ -38,6 +38,9 @@ struct printer {
 /* Shows a result as text or, with --json, as JSON. Returns the status, which is ctx->status while the printer runs. */
 int output(struct context *ctx, const struct printer *p, enum exit_status status, const void *result);
 
+/* Prints the sentence that answers a request: on stderr if ctx->status is that it was refused; else not with -q. */
+void output_sentence(struct context *ctx, const char *text);
+
 /* Shows the findings and that nothing was sent, or that the run ended in the middle. */
 void output_refusal(struct context *ctx);
 
