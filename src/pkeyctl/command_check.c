@@ -10,16 +10,18 @@
 #include "util/yaml_source.h"
 
 struct check_result {
-        struct member_count *counts;   /* per partition of the policy; NULL: no topology was given */
-        const unsigned *n_fixed;       /* corrections that were written; NULL: without --fix */
+        struct member_count *counts; /* per partition of the policy; NULL: no topology was given */
+        struct policy_edit file;     /* --fix: before and after the corrections; path NULL: without --fix */
+        unsigned n_fixed;            /* corrections that were written */
+        bool refused;                /* corrections were taken back */
 };
 
 static void json_fixed(struct doc *d, const void *result)
 {
         const struct check_result *r = result;
 
-        if (r->n_fixed)
-                doc_add(d, d->root, "{s:i}", "fixed", *r->n_fixed);
+        if (r->file.path)
+                doc_add(d, d->root, "{s:i}", "fixed", r->n_fixed);
 }
 
 static json_t *partition_object(const struct policy_partition *p, const struct member_count *count)
@@ -45,6 +47,8 @@ static void text_check(struct context *ctx, const void *result)
         struct text_table t;
         char count[64];
 
+        if (r->n_fixed > 0)
+                printf("%s: %u correction%s written\n", r->file.path, r->n_fixed, text_plural(r->n_fixed));
         text_table_begin(&t, "PARTITION|P_KEY|>LINES|>FULL|>LIMITED|>BOTH", r->counts ? 0 : 3);
         for (uint32_t i = 0; i < policy->n_partitions; i++) {
                 const struct policy_partition *p = &policy->partitions[i];
@@ -88,24 +92,14 @@ static int show_check(struct context *ctx, struct check_result *result)
 
 int command_check(struct context *ctx)
 {
-        struct check_result result = {};
-
-        return show_check(ctx, &result);
+        return show_check(ctx, &(struct check_result) {});
 }
 
 /* --- check --fix ----------------------------------------------------------------------------------------------------- */
 
-/* A policy file with its corrections. */
-struct correction {
-        struct policy_edit file;
-        unsigned n_fixed;
-        bool refused; /* corrections were taken back */
-};
-
 /* Finds the corrections, shows them, asks, and writes them. Returns 0, -EBADMSG (findings say why), -ENOMEM. */
-static int correct(struct context *ctx, struct correction *c)
+static int correct(struct context *ctx, struct check_result *c)
 {
-        bool shows = !ctx->options->quiet || !ctx->options->yes;
         int r;
 
         if (strcmp(c->file.path, "-") == 0)
@@ -117,16 +111,12 @@ static int correct(struct context *ctx, struct correction *c)
                        &c->refused);
         if (r < 0 || c->n_fixed == 0)
                 return r;
-        if (shows)
+        if (!ctx->options->quiet || !ctx->options->yes)
                 policy_edit_show(ctx, &c->file);
         if (ctx->output_r < 0)
                 return ctx->output_r;
-        r = ask_person(ctx, "Write %u correction%s to %s?", c->n_fixed, text_plural(c->n_fixed), c->file.path);
-        if (r == 0)
-                r = policy_edit_write(ctx, &c->file);
-        if (r == 0 && shows && !ctx->options->json)
-                printf("%s: %u correction%s written\n", c->file.path, c->n_fixed, text_plural(c->n_fixed));
-        return r;
+        return ask_person(ctx, "Write %u correction%s to %s?", c->n_fixed, text_plural(c->n_fixed), c->file.path) ?:
+               policy_edit_write(ctx, &c->file);
 }
 
 static void text_left(struct context *ctx, const void *result)
@@ -135,17 +125,16 @@ static void text_left(struct context *ctx, const void *result)
         char count[64];
 
         findings_print_count(&ctx->findings, count, sizeof(count));
-        if (*r->n_fixed == 0)
+        if (r->n_fixed == 0)
                 fprintf(stderr, "%s; nothing was corrected\n", count);
         else
-                fprintf(stderr, "%s; %u correction%s written\n", count, *r->n_fixed, text_plural(*r->n_fixed));
+                fprintf(stderr, "%s; %u correction%s written\n", count, r->n_fixed, text_plural(r->n_fixed));
 }
 
 int command_check_fix(struct context *ctx)
 {
         static const struct printer printer = { text_left, json_fixed, OK_IF_DONE };
-        struct correction c = { .file.path = ctx->arguments[0] ?: ctx->options->policy ?: ctx->fabric.policy_file };
-        struct check_result result = { .n_fixed = &c.n_fixed };
+        struct check_result c = { .file.path = ctx->arguments[0] ?: ctx->options->policy ?: ctx->fabric.policy_file };
         int r = correct(ctx, &c);
 
         if (r < 0)
@@ -155,6 +144,6 @@ int command_check_fix(struct context *ctx)
                                     "%s: a correction was left out, because the file would have another error with it", c.file.path);
         r = pipeline_read_files(ctx, TAKES_POLICY | NEED_POLICY | NEED_TOPOLOGY);
         if (r == -EBADMSG)
-                return output(ctx, &printer, EXIT_REFUSED, &result);
-        return r < 0 ? r : show_check(ctx, &result);
+                return output(ctx, &printer, EXIT_REFUSED, &c);
+        return r < 0 ? r : show_check(ctx, &c);
 }
