@@ -73,44 +73,7 @@ static void json_doctor(struct doc *d, const void *result)
 /* --- text ------------------------------------------------------------------------------------------------------------ */
 
 #define MAX_PLACES 8 /* without -v */
-#define MIN_WIDTH  40
-#define MAX_WIDTH  120
 #define INDENT     8
-
-/* Longer lines are hard to read, however wide the terminal is. */
-static unsigned line_width(void)
-{
-        const char *columns = getenv("COLUMNS");
-        size_t width = text_table_terminal_width();
-
-        if (width == 0)
-                width = columns && *columns >= '1' && *columns <= '9' ? strtoul(columns, NULL, 10) : 80;
-        return (unsigned) MIN(MAX(width, MIN_WIDTH), MAX_WIDTH);
-}
-
-/* A paragraph after a label, broken at blanks and, for lists, after commas. */
-static void print_wrapped(const char *label, const char *text, unsigned width)
-{
-        unsigned column = INDENT, gap = 0;
-
-        printf("  %-*s", INDENT - 2, label);
-        while (*text) {
-                unsigned n = (unsigned) strcspn(text, " ,");
-
-                n += text[n] == ',';
-                if (column > INDENT && column + gap + n > width) {
-                        printf("\n%*s", INDENT, "");
-                        column = INDENT;
-                        gap = 0;
-                }
-                printf("%*s%.*s", (int) gap, "", (int) n, text);
-                column += gap + n;
-                text += n;
-                gap = (unsigned) strspn(text, " ");
-                text += gap;
-        }
-        putchar('\n');
-}
 
 /* A switch itself is "leaf07", not port 0 of it. */
 static const char *place_text(struct context *ctx, const struct diagnosis_place *place)
@@ -131,39 +94,37 @@ static void print_places(struct context *ctx, const struct diagnosis *d, unsigne
         uint32_t more = d->n_more + d->n_places - shown;
 
         if (d->n_ports > 0) {
-                print_wrapped("where", output_folded(ctx, d->ports, d->n_ports), width);
+                text_wrapped("where", INDENT, output_folded(ctx, d->ports, d->n_ports), width);
                 return;
         }
         for (uint32_t i = 0; i < shown; i++)
-                print_wrapped(i == 0 ? "where" : "", place_text(ctx, &d->places[i]), width);
+                text_wrapped(i == 0 ? "where" : "", INDENT, place_text(ctx, &d->places[i]), width);
         if (more > 0)
                 printf("%*sand %u more%s\n", INDENT, "", more, shown < d->n_places ? " (-v shows them)" : "");
 }
 
 static void print_title(const struct diagnosis *d)
 {
-        static const char *const colours[] = {
-                        [FINDING_NOTE] = "\033[1m", [FINDING_WARNING] = "\033[1;33m", [FINDING_ERROR] = "\033[1;31m"};
         const struct diagnosis_words *words = &diagnosis_words[d->code];
         bool colour = findings_print_wants_colour(stdout);
 
-        printf("%s%s%s: %s [%s]\n", colour ? colours[words->severity] : "", finding_severity_to_string(words->severity),
-               colour ? "\033[0m" : "", d->title, words->code);
+        printf("%s%s%s: %s [%s]\n", colour ? findings_print_colour(words->severity) : "", finding_severity_to_string(words->severity),
+               colour ? FINDINGS_PRINT_COLOUR_OFF : "", d->title, words->code);
 }
 
 static void text_doctor(struct context *ctx, const void *result)
 {
         const struct doctor_result *r = result;
         const struct diagnoses *all = &r->diagnoses;
-        unsigned width = line_width();
+        unsigned width = text_line_width();
 
         for (uint32_t i = 0; i < all->n; i++) {
                 const struct diagnosis *d = &all->items[i];
 
                 print_title(d);
                 print_places(ctx, d, width);
-                print_wrapped("why", diagnosis_words[d->code].why, width);
-                print_wrapped("do", diagnosis_words[d->code].advice, width);
+                text_wrapped("why", INDENT, diagnosis_words[d->code].why, width);
+                text_wrapped("do", INDENT, diagnosis_words[d->code].advice, width);
                 putchar('\n');
         }
         if (ctx->status == EXIT_REFUSED)

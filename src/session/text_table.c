@@ -9,6 +9,8 @@
 #include "shell/findings_print.h"
 
 #define LIST_WIDTH_MIN 24u
+#define LINE_WIDTH_MIN 40
+#define LINE_WIDTH_MAX 120 /* longer lines are hard to read, however wide the terminal is */
 
 size_t text_table_terminal_width(void)
 {
@@ -107,4 +109,39 @@ int text_table_end(struct text_table *t)
                 r = -EIO;
         scols_unref_table(t->scols);
         return r;
+}
+
+/* --- paragraphs ------------------------------------------------------------------------------------------------------ */
+
+unsigned text_line_width(void)
+{
+        const char *columns = getenv("COLUMNS");
+        size_t width = text_table_terminal_width();
+
+        if (width == 0)
+                width = columns && *columns >= '1' && *columns <= '9' ? strtoul(columns, NULL, 10) : 80;
+        return (unsigned) MIN(MAX(width, LINE_WIDTH_MIN), LINE_WIDTH_MAX);
+}
+
+void text_wrapped(const char *label, unsigned indent, const char *text, unsigned width)
+{
+        unsigned column = indent, gap = 0;
+
+        printf("  %-*s", (int) indent - 2, label);
+        while (*text) {
+                unsigned n = (unsigned) strcspn(text, " ,");
+
+                n += text[n] == ',';
+                if (column > indent && column + gap + n > width) {
+                        printf("\n%*s", (int) indent, "");
+                        column = indent;
+                        gap = 0;
+                }
+                printf("%*s%.*s", (int) gap, "", (int) n, text);
+                column += gap + n;
+                text += n;
+                gap = (unsigned) strspn(text, " ");
+                text += gap;
+        }
+        putchar('\n');
 }

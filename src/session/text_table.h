@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Tables on stdout, through libsmartcols. Errors stick: add any number of rows, check once at the end. */
+/* Tables on stdout, through libsmartcols, and paragraphs. Errors of tables stick: add any number of rows, check once at the end. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,3 +29,8 @@ void text_table_row(struct text_table *t, const char *colour, const char *format
 
 /* Prints and frees it. Returns 0 or a negative errno. A table without rows prints nothing. */
 int text_table_end(struct text_table *t);
+
+/* The width of lines on stdout. */
+unsigned text_line_width(void);
+/* Prints a paragraph that begins in column `indent`, after the label, and is broken at blanks and, for lists, after commas. */
+void text_wrapped(const char *label, unsigned indent, const char *text, unsigned width);

@@ -6,8 +6,6 @@
 
 #include "util/text.h"
 
-#define COLOUR_OFF "\033[0m"
-
 bool findings_print_wants_colour(FILE *stream)
 {
         const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
@@ -17,7 +15,7 @@ bool findings_print_wants_colour(FILE *stream)
         return isatty(fileno(stream)) && term && strcmp(term, "dumb") != 0;
 }
 
-static DEFINE_WORDS(severity_colour, enum finding_severity, "",
+DEFINE_WORDS(findings_print_colour, enum finding_severity, "",
                     [FINDING_NOTE] = "\033[36m", [FINDING_WARNING] = "\033[1;33m", [FINDING_ERROR] = "\033[1;31m")
 
 /* Colours the word for the severity, which follows the place. */
@@ -33,7 +31,7 @@ static void print_coloured(FILE *stream, const struct finding *item, const char 
                 fputs(text, stream);
                 return;
         }
-        fprintf(stream, "%.*s%s%s" COLOUR_OFF "%s", (int) (found - text), text, severity_colour(item->severity), word,
+        fprintf(stream, "%.*s%s%s" FINDINGS_PRINT_COLOUR_OFF "%s", (int) (found - text), text, findings_print_colour(item->severity), word,
                 found + strlen(word));
 }
 

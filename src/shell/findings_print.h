@@ -8,6 +8,10 @@
 /* True if the stream is a terminal that shows colours and NO_COLOR is not set. */
 bool findings_print_wants_colour(FILE *stream);
 
+/* The control sequence for the word of a severity; a static string. */
+const char *findings_print_colour(enum finding_severity severity);
+#define FINDINGS_PRINT_COLOUR_OFF "\033[0m"
+
 /* Prints the findings of severity `least` and above, sorted by place. Returns 0 or -ENOMEM (then some are missing). */
 int findings_print(FILE *stream, struct findings *findings, enum finding_severity least);
 
