@@ -37,16 +37,12 @@ static json_t *way_object(struct doc *d, const struct reach_way *w)
 static void json_matrix(struct doc *d, const void *result)
 {
         const struct matrix *r = result;
+        const struct reach_cell *c;
         json_t *cells = json_array();
 
-        for (uint32_t x = 0; x < r->n; x++)
-                for (uint32_t y = x; y < r->n; y++) {
-                        const struct reach_cell *c = matrix_cell(r, x, y);
-
-                        if (c->n > 0)
-                                doc_append(d, cells, json_pack("{s:o, s:o, s:o}", "a", doc_text(r->names[x]), "b", doc_text(r->names[y]),
-                                                               "partitions", JSON_ARRAY(i, c->n, way_object(d, &c->ways[i]))));
-                }
+        for (uint32_t x = 0, y = 0; (c = matrix_next_cell(r, &x, &y)); y++)
+                doc_append(d, cells, json_pack("{s:o, s:o, s:o}", "a", doc_text(r->names[x]), "b", doc_text(r->names[y]), "partitions",
+                                               JSON_ARRAY(i, c->n, way_object(d, &c->ways[i]))));
         doc_add(d, d->root, "{s:o, s:o}", "sets", JSON_ARRAY(i, r->n, set_object(d, r, (uint32_t) i)), "cells", cells);
 }
 
@@ -74,14 +70,12 @@ static void print_grid(struct context *ctx, const struct matrix *r)
 
 static void print_list(struct context *ctx, const struct matrix *r)
 {
+        const struct reach_cell *c;
         struct text_table t;
 
         text_table_begin(&t, "SET|WITH|*THROUGH", 0);
-        for (uint32_t x = 0; x < r->n; x++)
-                for (uint32_t y = x; y < r->n; y++)
-                        if (matrix_cell(r, x, y)->n > 0)
-                                text_table_row(&t, NULL, "%s\t%s\t%s", r->names[x], y == x ? "(each other)" : r->names[y],
-                                               ways(ctx, matrix_cell(r, x, y)));
+        for (uint32_t x = 0, y = 0; (c = matrix_next_cell(r, &x, &y)); y++)
+                text_table_row(&t, NULL, "%s\t%s\t%s", r->names[x], y == x ? "(each other)" : r->names[y], ways(ctx, c));
         text_table_print(ctx, &t);
 }
 
@@ -96,21 +90,20 @@ static void print_dot_name(const char *before, const char *name)
 /* For Graphviz; dashed: only some pairs can talk. */
 static void print_dot(struct context *ctx, const struct matrix *r)
 {
+        const struct reach_cell *c;
+
         puts("graph partitions {");
         for (uint32_t x = 0; x < r->n; x++) {
                 print_dot_name("    ", r->names[x]);
                 puts(";");
         }
-        for (uint32_t x = 0; x < r->n; x++)
-                for (uint32_t y = x; y < r->n; y++)
-                        for (uint32_t i = 0; i < matrix_cell(r, x, y)->n; i++) {
-                                const struct reach_way *w = &matrix_cell(r, x, y)->ways[i];
-
-                                print_dot_name("    ", r->names[x]);
-                                print_dot_name(" -- ", r->names[y]);
-                                print_dot_name(" [label=", output_base(ctx, w->base));
-                                puts(w->all ? "];" : ", style=dashed];");
-                        }
+        for (uint32_t x = 0, y = 0; (c = matrix_next_cell(r, &x, &y)); y++)
+                for (uint32_t i = 0; i < c->n; i++) {
+                        print_dot_name("    ", r->names[x]);
+                        print_dot_name(" -- ", r->names[y]);
+                        print_dot_name(" [label=", output_base(ctx, c->ways[i].base));
+                        puts(c->ways[i].all ? "];" : ", style=dashed];");
+                }
         puts("}");
 }
 

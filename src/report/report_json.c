@@ -258,22 +258,18 @@ static json_t *way_object(const struct reach_way *w)
 
 static json_t *json_cells(struct doc *d, const struct matrix *m, bool *ret_truncated)
 {
+        const struct reach_cell *c;
         json_t *cells = json_array();
 
         *ret_truncated = m->n == MATRIX_MAX_SETS;
-        for (uint32_t x = 0; x < m->n; x++)
-                for (uint32_t y = x; y < m->n; y++) {
-                        const struct reach_cell *c = matrix_cell(m, x, y);
-
-                        if (c->n == 0)
-                                continue;
-                        if (json_array_size(cells) == MAX_CELLS) {
-                                *ret_truncated = true;
-                                return cells;
-                        }
-                        doc_append(d, cells, json_pack("{s:i, s:i, s:o}", "a", x, "b", y, "partitions",
-                                                       JSON_ARRAY(i, c->n, way_object(&c->ways[i]))));
+        for (uint32_t x = 0, y = 0; (c = matrix_next_cell(m, &x, &y)); y++) {
+                if (json_array_size(cells) == MAX_CELLS) {
+                        *ret_truncated = true;
+                        return cells;
                 }
+                doc_append(d, cells, json_pack("{s:i, s:i, s:o}", "a", x, "b", y, "partitions",
+                                               JSON_ARRAY(i, c->n, way_object(&c->ways[i]))));
+        }
         return cells;
 }
 

@@ -3,6 +3,15 @@
 
 #include <errno.h>
 
+const struct reach_cell *matrix_next_cell(const struct matrix *m, uint32_t *x, uint32_t *y)
+{
+        for (; *x < m->n; *y = ++*x)
+                for (; *y < m->n; ++*y)
+                        if (matrix_cell(m, *x, *y)->n > 0)
+                                return matrix_cell(m, *x, *y);
+        return NULL;
+}
+
 /* The groups of the policy that have endports in this fabric. */
 static int add_groups(struct context *ctx, struct matrix *ret, bool *in_group)
 {

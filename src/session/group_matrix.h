@@ -22,5 +22,8 @@ static inline const struct reach_cell *matrix_cell(const struct matrix *m, uint3
         return &m->cells[(size_t) x * m->n + y];
 }
 
+/* The next pair of sets x <= y that can talk, from this one on; its cell, or NULL: there is none. The caller then adds 1 to y. */
+const struct reach_cell *matrix_next_cell(const struct matrix *m, uint32_t *x, uint32_t *y);
+
 /* In the context's arena. Returns 0 or -ENOMEM. */
 int matrix_make(struct context *ctx, struct matrix *ret);
