@@ -99,8 +99,8 @@ static int read_generation(struct context *ctx, uint64_t number)
 
         if (r < 0)
                 return state_complain_generation(&ctx->state, &ctx->findings, number, r);
-        policy = arena_strndup(g->arena, files.policy.bytes ?: "", files.policy.n);
-        settings = arena_strndup(g->arena, files.settings.bytes ?: "", files.settings.n);
+        policy = text_copy(g->arena, &files.policy);
+        settings = text_copy(g->arena, &files.settings);
         r = policy && settings ? 0 : -ENOMEM;
         if (r == 0 && files.has_settings && !ctx->state.etcd)
                 r = generation_read_settings(g, "(pkeyd.yaml of an older generation)", settings, files.settings.n, &ctx->findings);
