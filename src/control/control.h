@@ -70,8 +70,6 @@
  *     sync.c              the store: what must be stored, what another process has stored since, the facts and leases that are
  *                         stored between two sweeps
  *     confirm.c           changes that wait to be confirmed, and undo
- *     freezer.c           ports that are frozen, from one sweep to the next
- *     identity.c          nodes that claim a name, from one sweep to the next
  *     backoff.h           how long to wait before the next try
  *     schedule.c          when the next sweep is due, of which kind, and how long after a failure
  *     control_internal.c  actions; what this host may do: as a guest, on standby, as the writer
@@ -80,8 +78,8 @@
  */
 
 #include "actions/actions.h"
-#include "control/freezer.h"
-#include "control/identity.h"
+#include "conditions/freezer.h"
+#include "conditions/identity.h"
 #include "mad_engine/dispatcher.h"
 #include "reconcile.h"
 #include "records/stored_records.h"

@@ -5,9 +5,9 @@
  * may call those below it, not those above. */
 
 #include "apply/apply.h"
+#include "conditions/freezer.h"
+#include "conditions/identity.h"
 #include "control/control.h"
-#include "control/freezer.h"
-#include "control/identity.h"
 #include "control/schedule.h"
 #include "discovery/discovery.h"
 #include "gate/gate.h"

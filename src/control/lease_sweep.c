@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "control/freezer.h"
+#include "conditions/freezer.h"
 #include "desired/desired.h"
 #include "verify/verify.h"
 

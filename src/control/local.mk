@@ -7,10 +7,6 @@ libpkeyd_core_la_SOURCES += \
 	src/control/control.h \
 	src/control/control_internal.c \
 	src/control/control_internal.h \
-	src/control/freezer.c \
-	src/control/freezer.h \
-	src/control/identity.c \
-	src/control/identity.h \
 	src/control/lease_sweep.c \
 	src/control/lease_sweep.h \
 	src/control/leasing.c \

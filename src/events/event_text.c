@@ -41,7 +41,7 @@ void event_text_plan_findings(struct log *l, struct generation *g, const struct 
         for (size_t i = 0; i < findings->n; i++) {
                 const struct finding *f = &findings->items[i];
 
-                /* event_text_watch(), the freezer and control/identity report each of these once */
+                /* event_text_watch(), the freezer and conditions/identity report each of these once */
                 if (f->code != FINDING_PLAN_UNREACHABLE && f->code != FINDING_PORT_FROZEN && f->code != FINDING_NAME_CLAIMED &&
                     generation_reports(g, f))
                         log_add_finding(l, event_of_finding(f), g->number, f);

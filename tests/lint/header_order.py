@@ -30,11 +30,12 @@ FLOW["verify"] = FLOW["apply"] | {"apply"}
 FLOW["doctor"] = FLOW["watch"] = FLOW["verify"] | {"verify"}
 FLOW["events"] = FLOW["watch"] | {"watch", "generation"}
 FLOW["host"] = FLOW["events"] | {"events"}
+FLOW["conditions"] = FLOW["events"] | {"events", ""}
 FLOW["leases"] = FLOW["events"] | {"events"}
 FLOW["records"] = FLOW["leases"] | {"leases", "store"}
 FLOW["actions"] = FLOW["host"] | {"host", "records", "leases", "store"}
 FLOW["opensm_writer"] = FLOW["actions"] | {"actions", "opensm", ""}
-FLOW["control"] = FLOW["opensm_writer"] | {"opensm_writer", "discovery", "gate", "reach"}
+FLOW["control"] = FLOW["opensm_writer"] | {"opensm_writer", "conditions", "discovery", "gate", "reach"}
 FLOW["notices"] = FLOW["subnet"] | {"subnet"}
 FLOW["violations"] = FLOW["policy"] | {"policy"}
 FLOW["metrics"] = FLOW["violations"] | {"violations", "notices"}

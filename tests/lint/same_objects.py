@@ -10,7 +10,7 @@ from lint import BUILD, files, finish, problem, program, sized_symbols, skip, sy
 
 DAEMON, SIMULATION = "pkeyd", "tests/fabsim/simulate"
 FUNCTION = "tT"
-CONTROL = ("src/control/", "src/actions/", "src/opensm_writer/", "src/events/", "src/generation/", "src/host/", "src/records/")
+CONTROL = ("src/control/", "src/conditions/", "src/actions/", "src/opensm_writer/", "src/events/", "src/generation/", "src/host/", "src/records/")
 OTHERS = ("src/shell/", "src/pkeyd/", "src/session/", "src/report/", "src/store_commands/", "src/pkeyctl/")  # not in the core
 
 

@@ -969,7 +969,7 @@ RESOLVE = "src/policy/policy_resolve.c"
 FILE_REPORT = "src/util/file_report.c"
 YAML_TREE = "src/util/yaml_tree.c"
 RECONCILE = "src/reconcile.c"
-FREEZER = "src/control/freezer.c"
+FREEZER = "src/conditions/freezer.c"
 WATCH = "src/watch/watch.c"
 
 WRONGS += [

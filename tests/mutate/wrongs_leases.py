@@ -16,7 +16,7 @@ SWEEP = "src/control/lease_sweep.c"
 SCHEDULE = "src/control/schedule.c"
 SWEEP_PLAN = "src/control/sweep_plan.c"
 COUNTS = "src/knowledge/counts.c"
-FREEZER = "src/control/freezer.c"
+FREEZER = "src/conditions/freezer.c"
 KNOWLEDGE = "src/knowledge/knowledge.c"
 BUILDER = "src/subnet/builder.c"
 

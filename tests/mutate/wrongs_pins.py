@@ -5,7 +5,7 @@ from wrongs import Wrong
 
 PINS = "src/pins/pins.c"
 CLAIMS = "src/pins/claims.c"
-IDENTITY = "src/control/identity.c"
+IDENTITY = "src/conditions/identity.c"
 SWEEP_PLAN = "src/control/sweep_plan.c"
 RECORDS = "src/records/stored_records.c"
 GUIDS = "src/policy/policy_guids.c"

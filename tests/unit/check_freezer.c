@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "control/freezer.h"
+#include "conditions/freezer.h"
 #include "events/event_text.h"
 
 #define MAX_HOSTS 40

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "control/identity.h"
+#include "conditions/identity.h"
 
 #include <errno.h>
 #include <string.h>

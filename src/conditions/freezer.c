@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "control/freezer.h"
+#include "conditions/freezer.h"
 
 #include <errno.h>
 #include <stdlib.h>

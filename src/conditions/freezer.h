@@ -2,6 +2,9 @@
 #pragma once
 
 /*
+ * conditions/: what lasts from one sweep to the next, and is logged when it begins, changes and ends: frozen ports here, nodes that
+ * claim a name in identity.h. Both read the decision of a sweep; they know neither what decides, nor what is written.
+ *
  * Frozen ports (policy/freeze.h) from one sweep to the next: the entries that the last policy in force gave each port before it was
  * frozen, which ports are frozen, and since when. Changes are logged.
  *
