@@ -1,7 +1,7 @@
 # tests/: unit tests (Check) link only the core; system tests and lints are scripts.
 AM_TESTS_ENVIRONMENT = top_srcdir='$(top_srcdir)'; top_builddir='$(top_builddir)'; abs_top_srcdir='$(abs_top_srcdir)'; \
-	abs_top_builddir='$(abs_top_builddir)'; PYTHONDONTWRITEBYTECODE=1; \
-	export top_srcdir top_builddir abs_top_srcdir abs_top_builddir PYTHONDONTWRITEBYTECODE;
+	abs_top_builddir='$(abs_top_builddir)'; PYTHONDONTWRITEBYTECODE=1; CK_DEFAULT_TIMEOUT=120; \
+	export top_srcdir top_builddir abs_top_srcdir abs_top_builddir PYTHONDONTWRITEBYTECODE CK_DEFAULT_TIMEOUT;
 TEST_EXTENSIONS = .py .sh
 PY_LOG_COMPILER = $(PYTHON)
 SH_LOG_COMPILER = $(BASH_PATH)
