@@ -33,7 +33,7 @@ SlurmctldHost={host}(127.0.0.1)
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
-AuthInfo=cred_expire=5,socket={dir}/munge.socket
+AuthInfo=cred_expire=10,socket={dir}/munge.socket
 StateSaveLocation={dir}/slurm-state
 SlurmdSpoolDir={dir}/spool-%n
 SlurmctldPidFile={dir}/slurmctld.pid
@@ -119,7 +119,7 @@ class Slurm:
         self.start_slurmctld()
         for node in NODES:
             self.start(["slurmd", "-D", "-N", node], "slurmd-%s.out" % node)
-        wait_for(lambda: self.run("sinfo", "-h", "-p", "compute", "-o", "%t %D").out == "idle 4\n", "all nodes to be idle")
+        wait_for(lambda: self.run("sinfo", "-h", "-p", "compute", "-o", "%t %D").out == "idle 4\n", "all nodes to be idle", 90)
 
     def install(self):
         """The scripts, with another path of their settings, and the programs that they run."""
