@@ -63,7 +63,7 @@ def measure_opensm(fabric, counter, rounds):
     out = []
     for n in range(1, rounds + 1):
         fabric.write("partitions.conf", opensm_conf(n))
-        out.append(last_set(counter, fabric.heavy_sweep))
+        out.append(last_set(counter, lambda: fabric.heavy_sweep(1)))
     return out
 
 
