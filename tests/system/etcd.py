@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """An etcd cluster on loopback."""
 
+import contextlib
 import json
 import os
 import re
@@ -12,10 +13,13 @@ import subprocess
 from harness import Skip, wait_for
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+def free_ports(n):
+    """All are taken at once: the kernel gives a port that was closed again."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(n)]
+        for s in sockets:
+            s.bind(("127.0.0.1", 0))
+        return [s.getsockname()[1] for s in sockets]
 
 
 def make_certificates(directory):
@@ -47,8 +51,9 @@ class Cluster:
             raise Skip("etcd 3.4 or later is not installed (scripts/install-deps --test)")
         subprocess.run(["ip", "link", "set", "lo", "up"], check=False)  # in a namespace of its own
         self.fabric, self.members, self.tls = fabric, [None] * n, tls
-        self.clients = ["http%s://127.0.0.1:%d" % ("s" if tls else "", free_port()) for _ in range(n)]
-        self.peers = ["http://127.0.0.1:%d" % free_port() for _ in range(n)]
+        ports = free_ports(2 * n)
+        self.clients = ["http%s://127.0.0.1:%d" % ("s" if tls else "", port) for port in ports[:n]]
+        self.peers = ["http://127.0.0.1:%d" % port for port in ports[n:]]
         for i in range(n):
             self.start(i)
         wait_for(lambda: all(self.is_healthy(i) for i in range(n)), "etcd to elect a leader")
