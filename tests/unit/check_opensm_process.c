@@ -40,7 +40,7 @@ static pid_t start(const char *name)
                 _exit(127);
         }
         (void) snprintf(command, sizeof(command), "/proc/%d/comm", (int) pid);
-        for (int i = 0; i < 1000 && strncmp(comm, name, strlen(name)) != 0; i++) {
+        while (strncmp(comm, name, strlen(name)) != 0) { /* Check ends a test that hangs */
                 FILE *f = fopen(command, "re");
 
                 ck_assert_ptr_nonnull(f);
