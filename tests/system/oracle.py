@@ -170,12 +170,12 @@ def switch_name(description):
 
 def differences(expected, ports):
     """The differences between the read and the expected tables; duplicate entries are differences."""
-    return ["%r: expected %s, read %s" % (ports[guid], words(keys), words(ports[guid].keys()))
-            for guid, keys in expected.items() if ports[guid].keys() != keys]
+    read = {guid: None if port.table is None else port.keys() for guid, port in ports.items()}
+    return ["%r: expected %s, read %s" % (ports[guid], words(keys), words(read[guid])) for guid, keys in expected.items() if read[guid] != keys]
 
 
 def words(keys):
-    return " ".join("%04x" % k for k in keys)
+    return "nothing" if keys is None else " ".join("%04x" % k for k in keys)
 
 
 class Generator:

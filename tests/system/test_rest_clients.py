@@ -75,8 +75,8 @@ class Site:
         ports = self.fabric.tables()
         first = {guid: base for base, members in self.partitions.items() for guid, (_, index0) in members.items() if index0}
         return differences(Oracle(ports, self.guid(self.fabric.home)).tables(expected), ports) + [
-            "%r: 0x%04x at index 0" % (port, port.table[0]) for guid, port in ports.items()
-            if port.table[0] & 0x7FFF != first.get(guid, 0x7FFF)] + [
+            "%r: not 0x%04x at index 0" % (port, first.get(guid, 0x7FFF)) for guid, port in ports.items()
+            if not port.table or port.table[0] & 0x7FFF != first.get(guid, 0x7FFF)] + [
             "0x%016x is not in the fabric" % guid for guid in map(self.guid, self.hosts())
             if (guid in ports) == (guid in self.away)]
 
