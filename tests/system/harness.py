@@ -445,9 +445,9 @@ class Daemon:
     def text(self):
         return read_file(self.log)
 
-    def wait_text(self, words, after=0, what=None):
+    def wait_text(self, words, after=0, what=None, seconds=None):
         """Waits until the log contains `words` after offset `after`."""
-        wait_for(lambda: words in self.text()[after:], what or "pkeyd to log %r; its log:\n%s" % (words, self.text()[after:]))
+        wait_for(lambda: words in self.text()[after:], what or "pkeyd to log %r; its log:\n%s" % (words, self.text()[after:]), seconds)
 
     def reload(self):
         n = self.ready_count()
@@ -463,6 +463,14 @@ class Daemon:
 def sets(fabric, trace):
     """The SubnSet(P_KeyTable) MADs of a trace, with all tries."""
     return madtrace.p_key_sets(madtrace.read(fabric.path(trace)))
+
+
+def pause(process):
+    """Stops a process. When this returns none of its threads runs; one may run for a while after the signal."""
+    process.send_signal(signal.SIGSTOP)
+    tasks = "/proc/%d/task" % process.pid
+    wait_for(lambda: all(read_file("%s/%s/stat" % (tasks, task)).rpartition(") ")[2].startswith("T") for task in os.listdir(tasks)),
+             "process %d to stop" % process.pid)
 
 
 def end(child, seconds=10):

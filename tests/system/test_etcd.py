@@ -9,7 +9,8 @@ import subprocess
 import time
 
 from etcd import Cluster, make_certificates
-from harness import PATIENCE, Daemon, Fabric, SubnetManager, check, check_equal, main, program, read_file, sets, two_level, wait_for
+from harness import (PATIENCE, Daemon, Fabric, SubnetManager, check, check_equal, main, pause, program, read_file, sets, two_level,
+                     wait_for)
 from oracle import Oracle, Policy, differences
 from private_bus import Bus, require
 
@@ -233,7 +234,7 @@ def test_paused_while_writing():
         pair.reload(first)
         wait_for(lambda: pair.n_sets(first) > n, "the first one to begin")
         check(("(process %d)" % a.process.pid) in pair.cluster.holder(), "who has the lock:", pair.cluster.holder())
-        a.process.send_signal(signal.SIGSTOP)
+        pause(a.process)
         stopped = pair.n_sets(first)
         pair.sms[first].kill()
         fabric.lose("node0005", 0)
@@ -261,7 +262,7 @@ def test_paused_beside_its_sm():
         pair.policy = policy_of_pair().add("one", 0x0010, {"node[0001-0004]": "full"}).add("two", 0x0011, {"ALL_CAS": "full"})
         pair.reload(first)
         wait_for(lambda: pair.n_sets(first) > n, "the first one to begin")
-        a.process.send_signal(signal.SIGSTOP)
+        pause(a.process)
         stopped = pair.n_sets(first)
         wait_for(lambda: pair.cluster.holder() == "", "the lease to end", 30)
         pair.cluster.ctl("put", "/pkeyd/lock", "a test")
@@ -299,11 +300,11 @@ def test_host_names():
         wait_for(lambda: pair.n_sets(first) > n, "the first one to begin")
         holder = "pkeyd on %s (process %d)" % (first, a.process.pid)
         check_equal(pair.cluster.holder(), holder, "who has the lock")
-        a.process.send_signal(signal.SIGSTOP)
+        pause(a.process)
         pair.sms[first].kill()
         b.wait_text(holder + " is writing P_Key tables")
         fabric.lose("node0005", 0)
-        b.wait_text(WRITES)
+        b.wait_text(WRITES, seconds=60)
         pair.policy.add("three", 0x0012, {"node[0006-0007]": "full"})
         pair.reload(second)
         pair.wait_right(60)

@@ -19,7 +19,7 @@ import time
 import etcd_proxy
 import madtrace
 from etcd import Cluster
-from harness import Daemon, Fabric, SubnetManager, check, check_equal, main, program, read_file, seeded, two_level, wait_for
+from harness import Daemon, Fabric, SubnetManager, check, check_equal, main, pause, program, seeded, two_level, wait_for
 from lease_load import Load, call
 from oracle import Oracle
 from private_bus import Bus, require
@@ -172,8 +172,7 @@ class HandOvers:
     def pkeyd_paused(self, host=None):
         """For longer than its lease."""
         process, began = self.heads.daemons[host or self.rng.choice(HEADS)].process, time.monotonic()
-        process.send_signal(signal.SIGSTOP)
-        wait_for(lambda: read_file("/proc/%d/stat" % process.pid).rpartition(") ")[2].startswith("T"), "pkeyd to stop")
+        pause(process)
         yield
         if self.heads.holder() is not None:
             wait_for(lambda: self.heads.holder() != process.pid, "the lease of the one that is paused to end")

@@ -9,7 +9,7 @@ import signal
 import subprocess
 
 import madtrace
-from harness import (PRELOAD, Daemon, Fabric, check, check_equal, main, program, read_file, seeded, two_level, wait_for)
+from harness import (PRELOAD, Daemon, Fabric, check, check_equal, main, pause, program, read_file, seeded, two_level, wait_for)
 from oracle import Generator, Oracle, Policy, differences
 
 DEFAULTS = {"ALL": "limited", "SELF": "full"}
@@ -305,7 +305,7 @@ def restored(how):
         policy = simple(p={a: "full", b: "limited"})
         d = site.start(policy)
         good = read_file(site.conf)
-        d.process.send_signal(signal.SIGSTOP)
+        pause(d.process)
         break_file(site, how)
         site.fabric.heavy_sweep()
         opened = [p for p in site.fabric.tables().values() if p.keys() != [0xFFFF]] == []
@@ -581,7 +581,7 @@ def test_rewritten_tables():
         leaf = next(p for p in site.tables.values() if p.name == names[1]).switch
         ports = [p for p in site.fabric.tables().values() if p.switch == leaf and p.name in names]
         check(len(ports) >= 3, ports)
-        d.process.send_signal(signal.SIGSTOP)
+        pause(d.process)
         for p in ports:
             site.fabric.set_p_key(p, **{"i%d" % p.table.index(0x8010): 0})
         d.process.send_signal(signal.SIGCONT)
