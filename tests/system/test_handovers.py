@@ -387,7 +387,7 @@ class HandOvers:
         for client in self.load.clients:
             client.leases.clear()
         self.check()
-        check_equal(self.heads.history(HEADS[0]), self.heads.history(HEADS[1]), "the history on both")
+        self.heads.wait_same_history()
         for host in HEADS:
             check_equal(self.heads.daemons[host].stop(), 0, "exit status of pkeyd")
         check_equal(self.heads.cluster.holder(), "", "who has the lock")
