@@ -83,7 +83,7 @@ def test_undone_when_nobody_confirms():
     with fabric_of() as fabric:
         bus, daemon, before = serve(fabric)
         edit(fabric, policy_two())
-        r = pkeyctl(fabric, bus, "reload", "--confirm", "4s").expect(0)
+        r = pkeyctl(fabric, bus, "reload", "--confirm", "15s").expect(0)
         check("generation 2 is undone in" in r.out, r)
         check(is_carried_out(fabric, policy_two()), "the change was not carried out")
         status = pkeyctl(fabric, bus, "status").expect(0)
@@ -108,7 +108,7 @@ def test_confirmed():
     with fabric_of() as fabric:
         bus, daemon, before = serve(fabric)
         edit(fabric, policy_two())
-        pkeyctl(fabric, bus, "reload", "--confirm", "3s").expect(0)
+        pkeyctl(fabric, bus, "reload", "--confirm", "60s").expect(0)
         changed = contents(fabric)
         # another change is refused meanwhile, whether by pkeyctl or by a signal
         edit(fabric, policy_one().add("more", 0x0013, {"ALL_CAS": "full"}))
@@ -121,9 +121,9 @@ def test_confirmed():
         check_equal(r.out, "generation 2 is confirmed: it stays in force\n", "pkeyctl confirm")
         # at once: it was stored before the answer
         kill(daemon)
-        time.sleep(3)
         daemon = start(fabric, bus)
-        check_equal(contents(fabric), changed, "tables after the time")
+        check_equal(bus.property("ConfirmUntil"), 0, "a confirmation that is stored")
+        check_equal(contents(fabric), changed, "tables after a restart")
         check_equal(bus.property("Generation"), 2, "generation")
         r = pkeyctl(fabric, bus, "confirm").expect(1)
         check("no change waits" in r.err, r)
@@ -254,14 +254,18 @@ def start_apply(fabric, bus, seconds):
     child = fabric.start(fabric.pkeyctl_arguments("apply", edit(fabric, policy_two()), "--yes", "--confirm", seconds), "apply.log",
                          **bus.environment())
     wait_for(lambda: "is undone in" in open(fabric.path("apply.log")).read(), "pkeyctl to wait")
-    check(is_carried_out(fabric, policy_two()), "the change was not carried out")
     return child
+
+
+def check_carried_out(fabric):
+    check(is_carried_out(fabric, policy_two()), "the change was not carried out")
 
 
 def test_apply_is_undone():
     with fabric_of() as fabric:
         bus, before = Bus(fabric), applied(fabric)
-        child = start_apply(fabric, bus, "2s")
+        child = start_apply(fabric, bus, "15s")
+        check_carried_out(fabric)
         r = pkeyctl(fabric, bus, "apply", fabric.write("other.yaml", policy_one().yaml()), "--yes").expect(1)
         check("waits to be confirmed" in r.err, r)
         check_equal(child.wait(timeout=60), 2, "exit status: " + open(fabric.path("apply.log")).read())
@@ -273,6 +277,7 @@ def test_apply_is_confirmed():
     with fabric_of() as fabric:
         bus, before = Bus(fabric), applied(fabric)
         child = start_apply(fabric, bus, "60s")
+        check_carried_out(fabric)
         pkeyctl(fabric, bus, "confirm").expect(0)
         check_equal(child.wait(timeout=30), 0, "exit status: " + open(fabric.path("apply.log")).read())
         check(is_carried_out(fabric, policy_two()), "the change is gone")
@@ -288,6 +293,7 @@ def test_apply_is_interrupted():
     with fabric_of() as fabric:
         bus, before = Bus(fabric), applied(fabric)
         child = start_apply(fabric, bus, "60s")
+        check_carried_out(fabric)
         child.send_signal(signal.SIGHUP)  # the terminal is gone, because of the change: that is no answer
         time.sleep(1)
         check(child.poll() is None, "pkeyctl ended by SIGHUP")
@@ -331,7 +337,8 @@ def test_apply_is_undone_by_pkeyd():
         fabric.settings(SETTINGS)
         fabric.apply(edit(fabric, Policy().add("one", 0x0010, {"node0001": "full"}))).expect(0)
         before = applied(fabric)
-        child = start_apply(fabric, bus, "4s")
+        child = start_apply(fabric, bus, "10s")
+        check_carried_out(fabric)
         daemon = start(fabric, bus)
         check_equal(child.wait(timeout=60), 2, "exit status: " + open(fabric.path("apply.log")).read())
         check_equal(contents(fabric), before, "tables")
@@ -345,10 +352,11 @@ def test_apply_is_killed():
     """Then pkeyd undoes it when it starts, even with other files."""
     with fabric_of() as fabric:
         bus, before = Bus(fabric), applied(fabric)
-        child = start_apply(fabric, bus, "2s")
+        child = start_apply(fabric, bus, "6s")
         child.kill()
         child.wait()
-        time.sleep(2.5)
+        check_carried_out(fabric)
+        time.sleep(6)
         daemon = start(fabric, bus)
         check_equal(contents(fabric), before, "tables when pkeyd is ready")
         stop(daemon)
@@ -422,7 +430,7 @@ def test_writer_opensm():
         daemon = start(fabric, bus)
         before = {guid: sorted(table) for guid, table in contents(fabric).items()}
         edit(fabric, Policy().add("one", 0x0010, {"node[0003-0008]": "full"}).add("late", 0x0012, {"node[0002-0006]": "full"}))
-        pkeyctl(fabric, bus, "reload", "--confirm", "3s").expect(0, 3)
+        pkeyctl(fabric, bus, "reload", "--confirm", "10s").expect(0, 3)
         check({guid: sorted(table) for guid, table in contents(fabric).items()} != before, "nothing changed")
         wait_for(lambda: {guid: sorted(table) for guid, table in contents(fabric).items()} == before, "the undo")
         stop(daemon)
