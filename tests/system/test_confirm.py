@@ -188,14 +188,14 @@ def test_killed_while_it_writes():
         bus, daemon, before = serve(fabric)
         for delay in (0.0, 0.02, 0.05, 0.1, 0.2):
             edit(fabric, policy_two())
-            reload = subprocess.Popen(fabric.pkeyctl_arguments("reload", "--confirm", "3s"), stdout=subprocess.DEVNULL,
+            reload = subprocess.Popen(fabric.pkeyctl_arguments("reload", "--confirm", "1s"), stdout=subprocess.DEVNULL,
                                       stderr=subprocess.DEVNULL, env=fabric.environment(**bus.environment()))
             fabric.children.append(reload)
             time.sleep(delay)
             kill(daemon)
             reload.wait()
             edit(fabric, policy_one())  # the file is edited while pkeyd is down: a second change, unless the first is not stored
-            time.sleep(3.5)
+            time.sleep(1.5)
             daemon = start(fabric, bus)
             wait_for_tables(fabric, before, "the tables to be as before, after a kill at %.2f s" % delay)
             pkeyctl(fabric, bus, "reload").expect(0)
