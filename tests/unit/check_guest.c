@@ -4,12 +4,12 @@
 
 #define S USEC_PER_SEC
 
-static void sm_is_elsewhere(void)
+static void sm_moves_elsewhere(void)
 {
         f.sm = (struct fabsim_place) { hosts[2], 1 };
 }
 
-static void sm_is_here(void)
+static void sm_moves_here(void)
 {
         f.sm = (struct fabsim_place) { head, 1 };
 }
@@ -58,7 +58,7 @@ static void live(usec_t time)
 static void start_as_guest(const char *policy)
 {
         shares_store = true;
-        sm_is_elsewhere();
+        sm_moves_elsewhere();
         start_with(CONTROL_SERVE, FOLLOW_SM, policy, NULL);
 }
 
@@ -174,7 +174,7 @@ START_TEST(no_writer_without_the_store)
 {
         start_as_guest(POLICY_1);
         sweep();
-        sm_is_here();
+        sm_moves_here();
         for (unsigned i = 0; i < 10; i++) {
                 until(CONTROL_LOCKING);
                 take(CONTROL_LOCK);
@@ -230,7 +230,7 @@ START_TEST(takes_over)
         start_as_guest(POLICY_1);
         give_followed(7, POLICY_1);
         sweep();
-        sm_is_here();
+        sm_moves_here();
         until_lock();
         ck_assert_uint_eq(n_sets, 0);
         give_changed_lock(8, POLICY_3);
@@ -261,7 +261,7 @@ START_TEST(takes_over_with_a_new_store)
         ck_assert_uint_eq(status()->in_force->number, 7);
         sweep();
         ck_assert_uint_eq(noted.n_stored, 0);
-        sm_is_here();
+        sm_moves_here();
         live(120 * S);
         ck_assert(status()->writing);
         ck_assert(holds(hosts[2], 0x8010));
@@ -300,7 +300,7 @@ START_TEST(waits_for_the_lock)
 {
         start_as_guest(POLICY_1);
         sweep();
-        sm_is_here();
+        sm_moves_here();
         until_lock();
         for (unsigned i = 0; i < 5; i++) {
                 take(CONTROL_LOCK);
@@ -328,7 +328,7 @@ START_TEST(confirm_timer_of_the_writer)
         live(1200 * S);
         ck_assert_uint_eq(count_logged(LOG_EVENT_UNDO_FAILED), 0);
         ck_assert_uint_eq(count_logged(LOG_EVENT_CONFIRM_SOON), 0);
-        sm_is_here();
+        sm_moves_here();
         live(120 * S);
         expect_logged(LOG_EVENT_UNDO_FAILED, "generation 7 was not confirmed in time"); /* this store has none before it */
 }
@@ -387,9 +387,9 @@ START_TEST(notices_that_it_does_not_take_over)
         start_as_guest(POLICY_1);
         give_followed(7, POLICY_1);
         sweep();
-        sm_is_here();
+        sm_moves_here();
         until_lock();
-        sm_is_elsewhere();
+        sm_moves_elsewhere();
         for (usec_t end = now + 60 * S; now < end;)
                 if (state() == CONTROL_LOCKING)
                         give_changed_lock(n++, POLICY_1);
@@ -409,7 +409,7 @@ START_TEST(does_not_take_over_by_old_tables)
         start_as_guest(POLICY_1);
         give_followed(7, POLICY_1);
         sweep();
-        sm_is_here();
+        sm_moves_here();
         for (uint64_t n = 8; n < 12; n++) {
                 until_lock();
                 give_changed_lock(n, POLICY_1);
@@ -429,7 +429,7 @@ END_TEST
 static void start_mirror(void)
 {
         shares_store = true;
-        sm_is_elsewhere();
+        sm_moves_elsewhere();
         start_with(CONTROL_SERVE, GUEST_MIRROR, POLICY_1, NULL);
 }
 
@@ -484,7 +484,7 @@ START_TEST(own_opensm_may_have_written)
         sweep();
         ck_assert_ptr_nonnull(strstr(file_at(FILE_CONF)->bytes, "=0x0010"));
         port_of(hosts[0])->mute = true;
-        sm_is_here();
+        sm_moves_here();
         until_lock();
         take(CONTROL_LOCK);
         give_other_policy(CONTROL_EVENT_LOCK);
@@ -705,7 +705,7 @@ START_TEST(passes_requests_on)
         ask_for_lease(6);
         expect_answer(6, LEASE_ELSEWHERE);
         ck_assert_ptr_null(leases_find(status()->leases, "job"));
-        sm_is_here();
+        sm_moves_here();
         for (uint64_t i = 7; status()->guest; i++) { /* also when it is about to write */
                 ask_for_lease(i);
                 expect_answer(i, LEASE_ELSEWHERE);
@@ -775,7 +775,7 @@ static void begin_lease_of_mute_port(void)
 START_TEST(passes_on_who_waits)
 {
         begin_lease_of_mute_port();
-        sm_is_elsewhere();
+        sm_moves_elsewhere();
         live(120 * S);
         ck_assert(status()->guest);
         expect_answer(5, LEASE_ELSEWHERE);
@@ -793,7 +793,7 @@ START_TEST(answers_a_release_that_is_stored)
         expect_answer(5, LEASE_GRANTED);
         ask(LEASE_RELEASE, 6);
         until_state(CONTROL_APPLYING);
-        sm_is_elsewhere();
+        sm_moves_elsewhere();
         ck_assert_int_eq(give(&(struct control_event) { .kind = CONTROL_EVENT_VERBS, .verbs = { VERBS_SM_CHANGE, "a" } }), 0);
         live(120 * S);
         ck_assert(status()->guest);
@@ -893,7 +893,7 @@ START_TEST(follows_between_sweeps)
         until(CONTROL_FOLLOWING); /* the next sweep comes nevertheless */
         give_followed(0, NULL);
         sweep();
-        sm_is_here();
+        sm_moves_here();
         live(120 * S);
         ck_assert(status()->writing);
         say_store_changed();
