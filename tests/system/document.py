@@ -16,7 +16,7 @@ import time
 from contextlib import ExitStack
 
 from etcd import Cluster
-from harness import PATIENCE, PRELOAD, SOURCE, Fabric, check, check_equal, end, program, read_file, two_level, wait_for
+from harness import PATIENCE, PRELOAD, SOURCE, Fabric, check, check_equal, end, program, read_file, two_level, wait_for, wait_poll_rounds
 from private_bus import Bus, require
 
 HOSTS = ["head1", "mds01", "oss01", "oss02"] + ["node%04d" % i for i in range(1, 17)]
@@ -193,9 +193,13 @@ class Site:
         i = HOSTS.index(host)
         self.fabric.console('PerformanceSet "leaf%02d"[%d] PortCounters.PortRcvConstraintErrors=%s' % (i // 10 + 1, i % 10 + 1, count))
 
+    def short_intervals(self):
+        """Lets pkeyd sweep and poll often, and write metrics after each sweep."""
+        with open(self.path("/etc/pkeyd/pkeyd.yaml"), "a") as f:
+            f.write("sweep_interval: 1s\nmetrics: {textfile: %s}\n" % self.path("/metrics"))
+
     def polled(self):
-        """Waits until the counters were read, so that the next change is a new one."""
-        time.sleep(6)
+        wait_poll_rounds(self.path("/metrics"))
 
     def logged(self, text):
         wait_for(lambda: text in read_file(self.path("/journal"))[self.seen:], "the journal to have " + text)

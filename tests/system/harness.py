@@ -460,6 +460,23 @@ class Daemon:
         return self.process.wait(timeout=PATIENCE)
 
 
+def metric(path, name):
+    """The sum of a metric's series in a file of pkeyd; 0: it has none."""
+    return sum(float(n) for n in re.findall(r"^%s(?:\{.*\})? (\S+)$" % name, read_file(path), re.M))
+
+
+def wait_growth(path, name, n):
+    """Waits until a metric is larger by n than it is now."""
+    before = metric(path, name)
+    wait_for(lambda: metric(path, name) >= before + n, "%s to grow by %d" % (name, n))
+
+
+def wait_poll_rounds(path, n=2):
+    """Waits until pkeyd has polled the counters of all ports since now: the next change of one is a new one. One round may have begun
+    before."""
+    wait_growth(path, "pkeyd_poll_rounds_total", n)
+
+
 def sets(fabric, trace):
     """The SubnSet(P_KeyTable) MADs of a trace, with all tries."""
     return madtrace.p_key_sets(madtrace.read(fabric.path(trace)))

@@ -7,9 +7,9 @@ import os
 import pty
 import signal
 import subprocess
-import time
 
-from harness import PATIENCE, Daemon, Fabric, Skip, check, check_equal, end, main, program, read_file, two_level, wait_for
+from harness import (PATIENCE, Daemon, Fabric, Skip, check, check_equal, end, main, program, read_file, two_level, wait_for,
+                     wait_poll_rounds)
 from oracle import Policy
 from private_bus import Bus, require, signals
 
@@ -696,7 +696,9 @@ def test_violations():
     """A counter moves: the journal, the signal, the method, the property, watch and the list have the same number."""
     with fabric_of() as fabric:
         bus = Bus(fabric)
-        daemon = start(fabric, bus, settings=SETTINGS + "violations: {interval: 1s}\n")
+        metrics = fabric.path("pkeyd.prom")
+        daemon = start(fabric, bus, settings="sweep_interval: 1s\ntimeout: 200ms\nviolations: {interval: 1s}\n"
+                       "metrics: {textfile: %s}\n" % metrics)
         monitor = bus.monitor()
         watch = fabric.start(fabric.pkeyctl_arguments("watch", "--json"), "watch.json", **bus.environment())
         r = pkeyctl(fabric, bus, "violations").expect(0)
@@ -716,7 +718,7 @@ def test_violations():
             told = [plain(s[0]) for s in signals(monitor, "Violation") if plain(s[0])["Kind"] in ("first", "more")]
             total = bus.property("ViolationsTotal")
             return sum(t["Count"] for t in told) == total == told[-1]["Total"] and told
-        time.sleep(2.5)  # the last change may have come after the reading for the previous report
+        wait_poll_rounds(metrics)  # the last change may have come after the reading for the previous report
         told = wait_for(still, "all that was counted to be told")
         check(told[0]["Kind"] == "first" and told[0]["Node"].startswith("node0002"), told[0])
         check_equal([told[0]["Source"], told[0]["Port"]], ["port_rcv_constraint_errors", 1], "the signal")
