@@ -5,6 +5,7 @@ a hand-over the other one does, and no entry is lost or moved."""
 import signal
 import time
 
+import madtrace
 from harness import Daemon, Fabric, SubnetManager, check, check_equal, main, sets, two_level, wait_for
 from oracle import Oracle, Policy, differences
 
@@ -20,9 +21,9 @@ AGREES = "the fabric matches the policy of this host"
 class Pair:
     """Two head nodes of one fabric. Each edit of the policy is made on both."""
 
-    def __init__(self, fabric, policy):
+    def __init__(self, fabric, policy, settings=SETTINGS):
         self.fabric, self.policy = fabric, policy
-        self.settings = fabric.settings(SETTINGS)
+        self.settings = fabric.settings(settings)
         self.sms, self.daemons = {}, {}
         self.write_policy()
         for host in HEADS:
@@ -80,14 +81,10 @@ def policy_of_pair():
     return policy.add("one", 0x0010, {"node[0001-0004]": "full", "node[0005-0008]": "limited"})
 
 
-def pair_of(fabric):
-    return Pair(fabric, policy_of_pair())
-
-
 def test_pair():
     with Fabric(two_level(2, 1, 4), opensm=False) as fabric:
         first, second = HEADS
-        pair = pair_of(fabric)
+        pair = Pair(fabric, policy_of_pair())
         a, b = (pair.daemons[h] for h in HEADS)
         a.wait_text(WRITES)
         b.wait_text(STANDS_BY)
@@ -99,7 +96,9 @@ def test_pair():
         pair.policy.add("two", 0x0011, {"node[0002-0003]": "full"})
         pair.reload()
         check_equal(pair.index("node0002", 0x0011), [2], "index of the new entry")
-        time.sleep(1.5)  # a sweep of the second one sees the entry
+        # a sweep of the second one, which reads two tables with the entry, has ended when a third one was read
+        wait_for(lambda: len([m for m in madtrace.read(fabric.path("trace-" + second)) if m.method == madtrace.GET_RESP and
+                              m.attribute == madtrace.P_KEY_TABLE and 0x8011 in m.entries()]) > 2, "the second one to see the entry")
         pair.policy = policy_of_pair().add("two", 0x0011, {"node0003": "full"})
         pair.reload()
         check_equal(pair.index("node0002", 0x0011), [], "entry that was taken away")
@@ -169,7 +168,7 @@ def test_hand_over_while_writing():
     """The first pkeyd loses the master SM while it writes. It stops, and the other one finishes."""
     with Fabric(two_level(2, 1, 4), opensm=False) as fabric:
         first, second = HEADS
-        pair = pair_of(fabric)
+        pair = Pair(fabric, policy_of_pair(), SETTINGS.replace("200ms", "1s"))
         a, b = (pair.daemons[h] for h in HEADS)
         pair.wait_right()
         pair.export_to_opensm()
