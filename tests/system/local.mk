@@ -23,6 +23,7 @@ SYSTEM_TESTS = \
 	tests/system/test_loss.py \
 	tests/system/test_m_keys.py \
 	tests/system/test_memory.py \
+	tests/system/test_memory_opensm.py \
 	tests/system/test_metrics.py \
 	tests/system/test_opensm_table.py \
 	tests/system/test_output.py \

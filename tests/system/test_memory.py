@@ -78,10 +78,5 @@ def test_reload():
     each_fails(lambda fabric: SETTINGS)
 
 
-def test_reload_with_opensm():
-    each_fails(lambda fabric: SETTINGS + "writer: opensm\nopensm: {partitions_conf: %s, reload: 'pid:%d'}\n" %
-               (fabric.path("partitions.conf"), fabric.opensm.pid))
-
-
 if __name__ == "__main__":
     main()
