@@ -12,7 +12,10 @@ FAIL_ALLOC = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=reallocarray,
 if HAVE_CHECK
 AM_CFLAGS += $(CHECK_CFLAGS)
 TEST_LIBS = libpkeyd-core.la $(CHECK_LIBS)
+endif
 
+include tests/fabsim/local.mk
+if HAVE_CHECK
 include tests/unit/ib.mk
 include tests/unit/util.mk
 include tests/unit/store.mk
@@ -43,7 +46,6 @@ endif
 # Not in the fragments above: the tarball has them also if it is made where Check is not installed.
 EXTRA_DIST += tests/unit/check_port_session.sh tests/unit/metrics.prom
 include tests/fuzz/local.mk
-include tests/fabsim/local.mk
 include tests/model/local.mk
 include tests/mutate/local.mk
 include tests/golden/local.mk

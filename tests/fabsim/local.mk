@@ -1,7 +1,10 @@
 # tests/fabsim: the virtual fabric, and tests of the core on it in virtual time.
 FABSIM_FABRIC = tests/fabsim/fabric.c tests/fabsim/fabric.h tests/fabsim/agents.c tests/fabsim/sa.c
 
+# They take minutes: with make -j they begin first, so that neither runs alone at the end.
+TESTS += tests/fabsim/check_simulate.sh
 if HAVE_CHECK
+TESTS += check_small
 check_PROGRAMS += check_fabsim
 TESTS += check_fabsim
 check_fabsim_SOURCES = tests/fabsim/check_fabsim.c $(FABSIM_FABRIC)
@@ -31,7 +34,6 @@ check_messages_SOURCES = tests/fabsim/check_messages.c tests/fabsim/prng.h $(FAB
 check_messages_LDADD = $(TEST_LIBS)
 
 check_PROGRAMS += check_small
-TESTS += check_small
 check_small_SOURCES = tests/fabsim/check_small.c tests/unit/fake_fabric.c tests/unit/fake_fabric.h
 check_small_LDADD = $(TEST_LIBS)
 endif
@@ -51,5 +53,4 @@ tests_fabsim_simulate_SOURCES = tests/fabsim/simulate.c tests/fabsim/sim.h tests
 	tests/unit/fail_alloc.c tests/unit/fail_alloc.h $(FABSIM_FABRIC)
 tests_fabsim_simulate_LDFLAGS = $(AM_LDFLAGS) $(FAIL_ALLOC)
 tests_fabsim_simulate_LDADD = libpkeyd-core.la
-TESTS += tests/fabsim/check_simulate.sh
 EXTRA_DIST += tests/fabsim/check_simulate.sh tests/fabsim/seeds
