@@ -9,9 +9,8 @@ import contextlib
 import os
 import shutil
 import sqlite3
-import time
 
-from harness import Daemon, Fabric, check, check_equal, main, two_level, wait_for
+from harness import Daemon, Fabric, check, check_equal, main, two_level, wait_for, wait_growth
 from oracle import Policy
 
 BASE = 0x0010
@@ -41,7 +40,8 @@ class Scene:
 
     def __enter__(self):
         self.fabric.__enter__()
-        self.fabric.settings(self.first_settings)
+        self.metrics = self.fabric.path("pkeyd.prom")
+        self.set_settings(self.first_settings)
         self.set_policy(self.first_text)
         self.daemon = self.start()
         self.lids = {name: self.port(name).lid for name in (A, B, C, OTHER)}
@@ -51,7 +51,12 @@ class Scene:
         return self.fabric.__exit__(*what)
 
     def start(self, **more):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.metrics)  # of the process before
         return Daemon(self.fabric, self.fabric.path("partitions.yaml"), **more)
+
+    def set_settings(self, text):
+        self.fabric.settings(text + "metrics: {textfile: %s}\n" % self.metrics)
 
     def set_policy(self, text):
         return self.fabric.write("partitions.yaml", text)
@@ -69,8 +74,8 @@ class Scene:
         self.fabric.lose(name, 0, attribute)
 
     def sweeps(self, n=3):
-        """Waits for the time of `n` sweeps."""
-        time.sleep(n * 1.5)
+        """Waits until `n` sweeps have ended."""
+        wait_growth(self.metrics, "pkeyd_passes_total", n)
 
     def expect_held(self, name=C, why="while A may still hold it"):
         self.sweeps()
@@ -139,10 +144,10 @@ def test_audit_and_back():
     with Scene() as s:
         s.mute()
         s.set_policy(P2)
-        s.fabric.settings(SETTINGS + "mode: audit\n")
+        s.set_settings(SETTINGS + "mode: audit\n")
         s.daemon.reload()
         s.sweeps()
-        s.fabric.settings(SETTINGS)
+        s.set_settings(SETTINGS)
         s.daemon.reload()
         s.expect_held(why="after audit")
         s.unmute()
