@@ -20,7 +20,7 @@ pass_seeds=$((1 << 43)) # from here on, see SIM_PASS_SEEDS
 leases='requests for leases|granted|granted in part|edited|given index 0|renewed|released|not granted|requests refused|leases restored|ended by their time|not stored in time'
 passed='requests passed on|passed back|without an answer|carried out again|take-overs'
 
-history() { "$simulate" --seed "$1" --trace | tail -n 1 && "$simulate" --seed "$1" --trace | cksum; }
+history() { "$simulate" --seed "$1" --trace | cksum; }
 
 for seed in 3 17 4711 $lease_seeds $pass_seeds; do
         if [ "$(history $seed)" != "$(history $seed)" ]; then
