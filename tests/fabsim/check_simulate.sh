@@ -31,9 +31,9 @@ done
 while read -r seed _; do
         "$simulate" --first "$seed" --seeds 1 || exit 1
 done < <(grep -v '^#' "$top_srcdir/tests/fabsim/seeds")
-# each of the first thousand allocations failing, of a start and of a reload, with both writers
+# each of the first allocations failing, of a start and of a reload, with both writers
 for seed in 3 28; do
-        "$simulate" --seed "$seed" --fail-allocations 1000 && "$simulate" --seed "$seed" --fail-allocations 1000 --in-reload || exit 1
+        "$simulate" --seed "$seed" --fail-allocations "$seeds" && "$simulate" --seed "$seed" --fail-allocations "$seeds" --in-reload || exit 1
 done
 
 # some FIRST SEEDS PATTERN: histories; what matches the pattern they have not.
