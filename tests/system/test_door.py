@@ -458,7 +458,7 @@ def test_slow_clients():
 
 def test_idle_connection():
     with Place() as place:
-        door = Door(place, more="limits: {time: 1s}\n")
+        door = Door(place, more="limits: {time: 3s}\n")
         c = door.connect()
         for _ in range(3):
             door.request("GET", VERSION, connection=c).expect(200)

@@ -273,8 +273,11 @@ def test_pkeyd_killed():
         for t in threads:
             t.join()
         for pkey, guids in stored.items():
-            found = wait_for(lambda pkey=pkey: s.door.request("GET", "%s/%s?guids_data=true" % (PKEYS, pkey)), "an answer")
-            listed = {g["guid"] for g in found.expect(200).json()["guids"]}
+            def answer(pkey=pkey):
+                r = s.door.request("GET", "%s/%s?guids_data=true" % (PKEYS, pkey))
+                return r.status == 200 and r
+
+            listed = {g["guid"] for g in wait_for(answer, "the partition").json()["guids"]}
             check(guids <= listed, "answered with 200, and not there:", guids - listed)
         text = s.door.text()
         check(text.count("pkeyd answers again") >= 3, text[-3000:])
@@ -295,7 +298,7 @@ def test_bus_restarts():
 
 def test_stop_and_time():
     """pkeyd does not answer: the client gets 503 in time. SIGTERM waits for running requests."""
-    with Scene(more="limits: {time: 2s}\n") as s:
+    with Scene(more="limits: {time: 5s}\n") as s:
         s.daemon.process.send_signal(signal.SIGSTOP)
         body = {"pkey": "0x2001", "guids": [s.guids["node0001"]]}
         s.post(PKEYS, body).expect(503, "pkeyd did not answer in time")
