@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import time
+from datetime import datetime
 
 from harness import Daemon, Fabric, PATIENCE, check, check_equal, end, main, program, read_file, two_level, wait_for
 from oracle import Policy
@@ -146,14 +147,15 @@ def test_life():
 def test_end_and_renewal():
     with fabric_of() as fabric:
         bus, daemon = serve(fabric)
-        create(fabric, bus, "short", more=["--for", "2s"]).expect(0)
-        create(fabric, bus, "long", "node0003", more=["--for", "3s"]).expect(0)
+        create(fabric, bus, "short", more=["--for", "5s"]).expect(0)
+        first = create(fabric, bus, "long", "node0003", more=["--for", "15s", "--json"]).expect(0).json()["lease"]
         r = lease(fabric, bus, "renew", "long", "--for", "1h", "--json").expect(0).json()
         check_equal((r["outcome"], r["lease"]["state"]), ("renewed", "active"), r)
         wait_for(lambda: "short" not in list_ids(fabric, bus), "the lease to end")
         check_equal(holders(fabric, 0x1000), {}, "ports with the P_Key after the end")
         daemon.wait_text("lease short: its time is over")
-        time.sleep(2)
+        ends = datetime.fromisoformat(first["ends"].replace("Z", "+00:00")).timestamp()
+        wait_for(lambda: time.time() > ends + 1, "the time of the lease before it was renewed")
         check_equal((sorted(list_ids(fabric, bus)), list(holders(fabric, 0x1001))), (["long"], ["node0003"]), "the renewed lease")
         refused(lease(fabric, bus, "renew", "long", "--for", "3h", "--json"), "lease.duration", "up to 7200 s")
         refused(lease(fabric, bus, "renew", "short", "--for", "1h", "--json"), "lease.none")
@@ -354,7 +356,7 @@ def test_callers():
     with fabric_of() as fabric:
         bus, daemon = serve(fabric)
         fabric.lose("node0002", 100)
-        arguments = ["--pool", "jobs", "--id", "job1", "--members", "node[0001-0002]", "--json"]
+        arguments = ["--pool", "jobs", "--id", "job1", "--members", "node[0001-0002]", "--timeout", "300s", "--json"]
         children = [start_create(fabric, bus, *arguments, log="create-%d.log" % i) for i in range(17)]
         wait_for(lambda: any(c.poll() is not None for c in children), "one of 17 callers to be refused")
         late = [i for i, c in enumerate(children) if c.poll() is not None]
@@ -365,7 +367,7 @@ def test_callers():
         end(waiting.pop())
         fabric.lose("node0002", 0)
         fabric.pkeyctl("reload", **bus.environment()).expect(0, 3)
-        check_equal([c.wait(timeout=PATIENCE) for c in waiting], [0] * 15, "exit statuses of the others")
+        check_equal([c.wait(timeout=2 * PATIENCE) for c in waiting], [0] * 15, "exit statuses of the others")
         check_equal(sorted(holders(fabric, 0x1000)), ["node0001", "node0002"], "ports with the P_Key")
         stop(daemon)
 
@@ -375,9 +377,9 @@ def test_too_many_callers():
     with fabric_of() as fabric:
         bus, daemon = serve(fabric, POOLS.replace("0x1000-0x1003", "0x1000-0x1004"))
         fabric.lose("node0002", 100)
-        children = [subprocess.Popen(["busctl", "--address=" + bus.address, "--json=short", "--timeout=%d" % PATIENCE, "call", "org.pkeyd1",
+        children = [subprocess.Popen(["busctl", "--address=" + bus.address, "--json=short", "--timeout=300", "call", "org.pkeyd1",
                                       "/org/pkeyd1", "org.pkeyd1.Leases", "Create", "sssqsttb", "jobs", "job%d" % (i // 13), "node0002",
-                                      "0", "", "0", "0", "false"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                                      "0", "", "0", "300", "false"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
                     for i in range(65)]
         fabric.children += children
         wait_for(lambda: any(c.poll() is not None for c in children), "one of 65 callers to be refused")
@@ -386,7 +388,7 @@ def test_too_many_callers():
         check(b"64 callers already wait for leases" in late[0].stderr.read(), "the error")
         fabric.lose("node0002", 0)
         fabric.pkeyctl("reload", **bus.environment()).expect(0, 3)
-        outcomes = [json.loads(c.communicate(timeout=PATIENCE)[0])["data"][0] for c in children if c not in late]
+        outcomes = [json.loads(c.communicate(timeout=2 * PATIENCE)[0])["data"][0] for c in children if c not in late]
         check_equal(outcomes, ["granted"] * 64, "outcomes of the others")
         stop(daemon)
 
