@@ -85,7 +85,7 @@ class Door:
         def said():
             check(self.process.poll() is None, "pkeyd-rest ended with", self.process.poll(), "\n" + self.text())
             return words in self.text()[after:]
-        wait_for(said, "pkeyd-rest to log %r; its log:\n%s" % (words, self.text()[after:]))
+        wait_for(said, lambda: "pkeyd-rest to log %r; its log:\n%s" % (words, self.text()[after:]))
 
     def reload(self, words):
         after = len(self.text())

@@ -50,6 +50,7 @@ def check_equal(got, wanted, what):
 
 
 def wait_for(condition, what, seconds=None):
+    """what: a text, or a function that returns it when the time is over."""
     seconds = seconds or PATIENCE
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -57,7 +58,7 @@ def wait_for(condition, what, seconds=None):
         if value:
             return value
         time.sleep(0.02)
-    raise AssertionError("timeout after %d s while waiting for %s" % (seconds, what))
+    raise AssertionError("timeout after %d s while waiting for %s" % (seconds, what() if callable(what) else what))
 
 
 def program(name):
@@ -440,14 +441,15 @@ class Daemon:
         def ready():
             check(self.process.poll() is None, "pkeyd ended with", self.process.poll(), "\n" + self.text())
             return self.ready_count() >= n
-        wait_for(ready, "READY=1 number %d from pkeyd; its log:\n%s" % (n, self.text()))
+        wait_for(ready, lambda: "READY=1 number %d from pkeyd; its log:\n%s" % (n, self.text()))
 
     def text(self):
         return read_file(self.log)
 
     def wait_text(self, words, after=0, what=None, seconds=None):
         """Waits until the log contains `words` after offset `after`."""
-        wait_for(lambda: words in self.text()[after:], what or "pkeyd to log %r; its log:\n%s" % (words, self.text()[after:]), seconds)
+        wait_for(lambda: words in self.text()[after:],
+                 what or (lambda: "pkeyd to log %r; its log:\n%s" % (words, self.text()[after:])), seconds)
 
     def reload(self):
         n = self.ready_count()

@@ -62,8 +62,7 @@ class Bus:
         self.process = subprocess.Popen(["dbus-daemon", "--config-file=" + self.config, "--nofork"],
                                         stdin=subprocess.DEVNULL, stderr=open(self.fabric.path("bus.err"), "a"))
         self.fabric.children.append(self.process)
-        wait_for(lambda: os.path.exists(self.socket), "dbus-daemon to listen: " +
-                 read_file(self.fabric.path("bus.err")))
+        wait_for(lambda: os.path.exists(self.socket), lambda: "dbus-daemon to listen: " + read_file(self.fabric.path("bus.err")))
 
     def stop(self):
         end(self.process)
@@ -102,7 +101,7 @@ class Bus:
         child = subprocess.Popen(["busctl", "--address=" + self.address, "--json=short", "monitor", "org.pkeyd1"],
                                  stdin=subprocess.DEVNULL, stdout=open(path, "w"), stderr=open(path + ".err", "w"))
         self.fabric.children.append(child)
-        wait_for(lambda: self.is_recorded(path), "busctl monitor: " + read_file(path + ".err"))
+        wait_for(lambda: self.is_recorded(path), lambda: "busctl monitor: " + read_file(path + ".err"))
         return path
 
     def is_recorded(self, path):

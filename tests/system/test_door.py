@@ -452,7 +452,7 @@ def test_slow_clients():
             wait_for(lambda s=s: ended(s), "a slow connection to end")
             s.close()
         door.get(VERSION)
-        wait_for(lambda: descriptors(door.process) < 24, "the descriptors to be closed: %d" % descriptors(door.process))
+        wait_for(lambda: descriptors(door.process) < 24, lambda: "the descriptors to be closed: %d" % descriptors(door.process))
         door.stop()
 
 
@@ -568,7 +568,7 @@ def test_reload():
         door.request("GET", VERSION, headers=basic("cube", PASSWORD)).expect(200)
         for _ in range(10):
             door.reload("was read again, and is in force")
-        wait_for(lambda: descriptors(door.process) < 20, "the descriptors of former servers to be closed: %d" % descriptors(door.process))
+        wait_for(lambda: descriptors(door.process) < 20, lambda: "the descriptors of former servers to be closed: %d" % descriptors(door.process))
         door.stop()
 
 

@@ -73,7 +73,8 @@ class Head:
                            STATE_DIRECTORY=states, **self.bus.environment())
         self.daemons[name] = (child, site.path(log))
         if wait:
-            wait_for(lambda: self.status(name).get("state") == "right", "pkeyd of %s to be done; it said:\n%s" % (name, self.log(name)))
+            wait_for(lambda: self.status(name).get("state") == "right",
+                     lambda: "pkeyd of %s to be done; it said:\n%s" % (name, self.log(name)))
         return child
 
     def log(self, name):

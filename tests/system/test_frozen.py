@@ -75,7 +75,7 @@ def start_with_impostor(fabric, policy):
     daemon = start(fabric, policy)
     wait_for_keys(fabric, "node0002", STORAGE | 0x8000)
     let_it_in(fabric)
-    wait_for(lambda: daemon.text().count("is frozen: ") == 2, "two ports to be frozen; pkeyd said:\n" + daemon.text())
+    wait_for(lambda: daemon.text().count("is frozen: ") == 2, lambda: "two ports to be frozen; pkeyd said:\n" + daemon.text())
     # OpenSM wrote the tables of the leaf with the new host; pkeyd repairs them although a member of the partition is frozen
     wait_for(lambda: all((keys(fabric, node) or [])[:1] == [STORAGE] for node in ("node0004", "node0005", "node0006")),
              "the tables of leaf02 to be repaired")

@@ -437,7 +437,7 @@ def members(fabric, bus):
 def wait_members(fabric, bus, wanted):
     """A member that is removed is not shown any more, before pkeyd writes its table."""
     confirmed = sorted(n for n, state in wanted.items() if state == "confirmed")
-    wait_for(lambda: members(fabric, bus) == wanted, "members %s" % wanted)
+    wait_for(lambda: members(fabric, bus) == wanted, lambda: "members %s, not %s" % (wanted, members(fabric, bus)))
     wait_for(lambda: sorted(holders(fabric, 0x2000)) == confirmed, "%s to have the P_Key" % confirmed)
 
 

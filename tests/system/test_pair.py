@@ -90,7 +90,7 @@ def test_pair():
         b.wait_text(STANDS_BY)
         check("(node node0001)" in b.text(), "who is the master, is not said:", b.text())
         pair.wait_right()
-        wait_for(lambda: b.status().startswith(STANDS_BY), "the status line of the one that stands by, not " + b.status())
+        wait_for(lambda: b.status().startswith(STANDS_BY), lambda: "the status line of the one that stands by, not " + b.status())
 
         # only the first one writes; it adds and removes an entry at the end of a table
         pair.policy.add("two", 0x0011, {"node[0002-0003]": "full"})

@@ -68,7 +68,7 @@ def pinned(fabric):
 
 
 def wait_for_claims(daemon, n):
-    wait_for(lambda: daemon.text().count("calls itself 'node0002 mlx5_0'") == n, "claim %d; pkeyd said:\n%s" % (n, daemon.text()))
+    wait_for(lambda: daemon.text().count("calls itself 'node0002 mlx5_0'") == n, lambda: "claim %d; pkeyd said:\n%s" % (n, daemon.text()))
 
 
 def test_renamed_host():

@@ -241,7 +241,7 @@ class Slurm:
     def wait_run(self, job, n_tasks):
         """Waits until a job runs that was requeued any number of times, and returns that number."""
         runs = wait_for(lambda: [n for n in range(50) if len(self.environments(job, n)) == n_tasks],
-                        "job %d to run; the log: %s" % (job, self.log()))
+                        lambda: "job %d to run; the log: %s" % (job, self.log()))
         self.wait_running(job, n_tasks, runs[0])
         return runs[0]
 
@@ -268,7 +268,7 @@ class Slurm:
 
     def wait_running(self, job, n_nodes, restarts=0):
         """The job runs: its lease, which is checked against the tables of all nodes and against what its tasks got."""
-        wait_for(lambda: len(self.environments(job, restarts)) == n_nodes, "job %d to run %d tasks; its output: %s; the log: %s" % (
+        wait_for(lambda: len(self.environments(job, restarts)) == n_nodes, lambda: "job %d to run %d tasks; its output: %s; the log: %s" % (
             job, n_nodes, self.output(job), self.log()))
         lease = self.leases()["slurm:test:%d:%d" % (job, restarts)]
         base = int(lease["pkey"], 16)
@@ -281,7 +281,7 @@ class Slurm:
         return lease
 
     def wait_nothing_left(self):
-        wait_for(lambda: not self.leases(), "all leases to end; the log: " + self.log())
+        wait_for(lambda: not self.leases(), lambda: "all leases to end; the log: " + self.log())
         check_equal(self.tables(), self.before, "tables when no lease is left")
 
     def finish(self):
@@ -393,7 +393,7 @@ def test_heterogeneous():
     with slurm_of() as slurm:
         job = slurm.submit("-N1", ":", "-N2", script=JOB.replace("srun", "srun --het-group=0,1"))
         wait_for(lambda: sum(len(slurm.environments(component)) for component in (job, job + 1)) == 3,
-                 "three tasks; the output: %s; the log: %s" % (slurm.output(job), slurm.log()))
+                 lambda: "three tasks; the output: %s; the log: %s" % (slurm.output(job), slurm.log()))
         check_equal(list(slurm.leases()), ["slurm:test:%d:0" % job], "leases")
         holders = slurm.holders(int(slurm.leases()["slurm:test:%d:0" % job]["pkey"], 16))
         check_equal(sorted(holders), slurm.hosts(job), "nodes with the P_Key")

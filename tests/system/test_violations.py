@@ -125,9 +125,9 @@ def test_one_number():
             check_equal(bus.property("ViolationsTotal"), total, "ViolationsTotal")
             status = fabric.pkeyctl("status", "--json", **bus.environment()).expect(0, 2, 3).json()
             check_equal(status["violations_total"], total, "pkeyctl status")
-            wait_for(lambda: in_metrics(fabric) == (wanted, total), "the metrics to show %r, not %r" % (
+            wait_for(lambda: in_metrics(fabric) == (wanted, total), lambda: "the metrics to show %r, not %r" % (
                 wanted, in_metrics(fabric)))
-            wait_for(lambda: in_journal(daemon) == wanted, "the journal to tell of %r, not %r" % (
+            wait_for(lambda: in_journal(daemon) == wanted, lambda: "the journal to tell of %r, not %r" % (
                 wanted, in_journal(daemon)))
             wait_for(lambda: in_signals(monitor)[0] == wanted, "signals to tell of %r" % wanted)
             totals = in_signals(monitor)[1]
