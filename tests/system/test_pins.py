@@ -100,7 +100,7 @@ def test_renamed_host():
         text = pkeyctl(f, "pins").out
         check("disputed, calls itself 'node0002 mlx5_0'" in text and "disputed, claimed by " + guid_of(f, "node0003") in text, text)
 
-        out = pkeyctl(f, "pin", "accept", "node0002", guid_of(f, "node0003"), "--yes", "--json").json()["accepted"]
+        out = f.change_store("pin", "accept", "node0002", guid_of(f, "node0003"), "--yes", "--json").json()["accepted"]
         check_equal([(a["node_guid"], a["pinned_as"], a["taken_from"]) for a in out],
                     [(guid_of(f, "node0003"), "node0003 mlx5_0", guid_of(f, "node0002"))], "what was accepted")
         wait_for(lambda: (keys(f, "node0003"), keys(f, "node0002")) == ([STORAGE | 0x8000], []), "the name to move")
@@ -118,7 +118,7 @@ def test_name_that_is_down():
         wait_for_claims(daemon, 1)
         check_equal(keys(f, "impostor"), [], "the impostor")
         check_equal([pin["state"] for pin in pins(f)["pins"] if pin["name"] == "node0002"], ["disputed"], "the pin")
-        (pin,) = pkeyctl(f, "pin", "drop", "node0002", "--yes", "--json").json()["dropped"]
+        (pin,) = f.change_store("pin", "drop", "node0002", "--yes", "--json").json()["dropped"]
         check_equal(pin["node_guid"], guid_of(f, "node0002"), "what was dropped")
         daemon.wait_text("claims no name any more")
         wait_for(lambda: pinned(f).get(guid_of(f, "impostor")) == "node0002 mlx5_0", "the name to be bound anew")
