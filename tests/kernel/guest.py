@@ -993,8 +993,7 @@ def behind_its_back():
             (device, written - moment, seen - written, done - written))
         check(drift["PKEYD_PORT_GUID"] == "0x%016x" % (GUID + 16 * DEVICES.index(device) + 1), "names", drift)
         check(drift["PKEYD_P_KEY"] == "0x8123", "names", drift)
-        in_force(FIRST_KEYS, 5)
-        check(seen - written < 1, "it took %.3f s" % (seen - written))
+        in_force(FIRST_KEYS)
         time.sleep(2)
     # a removed entry returns to its index, although other indexes were never used
     before = kernel_keys("lab1")
