@@ -626,7 +626,10 @@ def watchdog():
     try:
         must("systemctl", "start", "pkeyd-impatient")
         before = property_of_unit("MainPID", "pkeyd-impatient")
-        time.sleep(6)
+        for _ in range(2):
+            fed = property_of_unit("WatchdogTimestampMonotonic", "pkeyd-impatient")
+            wait_for("pkeyd to feed the watchdog", PATIENCE,
+                     lambda: property_of_unit("WatchdogTimestampMonotonic", "pkeyd-impatient") != fed)
         check(property_of_unit("MainPID", "pkeyd-impatient") == before, "the watchdog bit though nothing hung")
         os.kill(int(before), signal.SIGSTOP)
         wait_for("a new process after the old one hung", PATIENCE,

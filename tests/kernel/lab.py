@@ -221,7 +221,7 @@ PREPARE = """root=$1
 /bin/busybox rm -rf $root/etc/opensm
 /bin/busybox mkdir -p $root/etc/pkeyd $root/etc/opensm
 # The shipped unit but for its patience: nobody waits two minutes for the watchdog.
-/bin/busybox sed -e 's/^WatchdogSec=.*/WatchdogSec=5s/' -e 's/^RestartSec=.*/RestartSec=100ms/' \\
+/bin/busybox sed -e 's/^WatchdogSec=.*/WatchdogSec=15s/' -e 's/^RestartSec=.*/RestartSec=100ms/' \\
         $root/usr/lib/systemd/system/pkeyd.service > $root/etc/systemd/system/pkeyd-impatient.service
 # Nothing to update because /usr is new: caches and the hardware database cost half a minute here.
 /bin/busybox touch $root/etc/.updated $root/var/.updated
