@@ -289,10 +289,10 @@ def wait_entry(event, since, timeout=PATIENCE):
     return wait_for("journal entry %s" % event, timeout, lambda: entries(event, since))[-1]
 
 
-def start_service(policy=FIRST, keys=FIRST_KEYS, settings=""):
+def start_service(policy=FIRST, keys=FIRST_KEYS, settings="", first_settings=NO_SWEEPS):
     fabric.up()
     write(POLICY, policy)
-    write(SETTINGS, NO_SWEEPS + settings)
+    write(SETTINGS, first_settings + settings)
     began = time.monotonic()
     if property_of_unit("ActiveState") != "active":
         must("systemctl", "start", "pkeyd", timeout=120)
@@ -740,11 +740,14 @@ def drop_in():
 
 
 def start_counting():
-    """Starts the service with OpenSM's sa_key as a credential, and waits for its second poll of all counters."""
+    """Starts the service with OpenSM's sa_key as a credential, and waits for its second poll of all counters. It sweeps often, because
+    each sweep writes the metrics."""
     drop_in()
     for_metrics(os.path.dirname(METRICS))
-    began = start_service(settings=COUNTING)
-    time.sleep(2.5)
+    if os.path.exists(METRICS):
+        os.unlink(METRICS)
+    began = start_service(settings=COUNTING, first_settings=NO_SWEEPS.replace("1h", "1s"))
+    wait_for("two poll rounds", PATIENCE, lambda: sum(metric("pkeyd_poll_rounds_total")) >= 2)
     return began
 
 
