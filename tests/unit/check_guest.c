@@ -598,6 +598,27 @@ START_TEST(confirmation_that_was_overtaken)
 }
 END_TEST
 
+/* The lease of the lock ended while the records were loaded, which the store does not give again. */
+START_TEST(loses_the_lock_while_it_loads)
+{
+        struct control_event event = { .kind = CONTROL_EVENT_LOCK, .lock.r = -ENOLCK };
+
+        start_as_guest(POLICY_1);
+        give_followed(7, POLICY_1);
+        sweep();
+        sm_moves_here();
+        until_lock();
+        take(CONTROL_LOCK);
+        fill_changed(&event.lock, 8, POLICY_3);
+        ck_assert_int_eq(give(&event), 0);
+        ck_assert_uint_eq(status()->in_force->number, 8);
+        ck_assert_uint_eq(n_sets, 0);
+        live(120 * S);
+        ck_assert(status()->writing);
+        ck_assert(holds(hosts[2], 0x8010));
+}
+END_TEST
+
 /* The lease of the lock ends while tables are written. */
 START_TEST(loses_the_lock)
 {
@@ -908,7 +929,7 @@ int main(void)
                 takes_copied_files, takes_over,
                 takes_over_with_a_new_store, learns_late_what_is_in_force,
                 waits_for_the_lock,
-                confirm_timer_of_the_writer, loses_the_lock, no_other_files_while_a_change_waits,
+                confirm_timer_of_the_writer, loses_the_lock, loses_the_lock_while_it_loads, no_other_files_while_a_change_waits,
                 notices_that_it_does_not_take_over, does_not_take_over_by_old_tables, mirrors_without_the_lock,
                 own_opensm_may_have_written, own_opensm_while_it_was_down,
                 confirm_on_the_standby, confirmation_that_was_not_stored, confirmation_that_was_overtaken,
