@@ -4,7 +4,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <string.h>
 
 #include "events/event_text.h"
@@ -39,30 +38,6 @@ struct opensm_writer *opensm_writer_free(struct opensm_writer *w)
         free(w->last.path);
         free(w);
         return NULL;
-}
-
-/* --- problems ----------------------------------------------------------------------------------------------------- */
-
-int writer_report(struct opensm_writer *w, int r, enum log_event event, const char *format, ...)
-{
-        struct log_about about = { .generation = w->job.generation->number };
-        char text[sizeof(w->problem)];
-        va_list ap;
-
-        va_start(ap, format);
-        (void) vsnprintf(text, sizeof(text), format, ap);
-        va_end(ap);
-        w->reported = true;
-        if (strcmp(text, w->problem) == 0)
-                return r;
-        (void) strcpy(w->problem, text);
-        log_add(w->log, event, &about, "%s", text);
-        return r;
-}
-
-const char *opensm_writer_problem(const struct opensm_writer *w)
-{
-        return w->problem;
 }
 
 /* --- steps -------------------------------------------------------------------------------------------------------- */
@@ -662,4 +637,9 @@ void opensm_writer_tick(struct opensm_writer *w, usec_t now)
         (void) go_to(w, STEP_SURVEYING);
         if (r <= 0)
                 opensm_writer_answer(w, now, &(struct control_event) { .kind = CONTROL_EVENT_STAGE_ENDED, .r = r });
+}
+
+const char *opensm_writer_problem(const struct opensm_writer *w)
+{
+        return w->problem;
 }

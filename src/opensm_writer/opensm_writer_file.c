@@ -1,8 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
+#include <stdarg.h>
+#include <string.h>
 
 #include "opensm_writer/opensm_writer_internal.h"
 #include "util/text.h"
+
+/* --- problems ----------------------------------------------------------------------------------------------------- */
+
+int writer_report(struct opensm_writer *w, int r, enum log_event event, const char *format, ...)
+{
+        struct log_about about = { .generation = w->job.generation->number };
+        char text[sizeof(w->problem)];
+        va_list ap;
+
+        va_start(ap, format);
+        (void) vsnprintf(text, sizeof(text), format, ap);
+        va_end(ap);
+        w->reported = true;
+        if (strcmp(text, w->problem) == 0)
+                return r;
+        (void) strcpy(w->problem, text);
+        log_add(w->log, event, &about, "%s", text);
+        return r;
+}
 
 /* --- the file that this process wrote last -------------------------------------------------------------------------- */
 

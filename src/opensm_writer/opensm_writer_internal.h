@@ -103,11 +103,11 @@ static inline struct opensm_manager writer_manager(const struct opensm_writer *w
         return (struct opensm_manager) { writer_policy(w), w->job.generation->settings->unmanaged == UNMANAGED_KEEP };
 }
 
+/* --- problems, and the file in place (opensm_writer_file.c) ----------------------------------------------------------- */
+
 /* Logs a problem, unless it is the one that was logged last. Returns r. */
 int writer_report(struct opensm_writer *w, int r, enum log_event event, const char *format, ...)
         __attribute__((format(printf, 4, 5)));
-
-/* --- the file in place (opensm_writer_file.c) ------------------------------------------------------------------------- */
 
 /* May the file in place be replaced, whose bytes are f? copy: PATH.before-pkeyd. Returns 0: yes; 1: yes, after a copy of f was put
  * aside, because OpenSM would drop it; or a negative errno: no, and it is logged why not. */

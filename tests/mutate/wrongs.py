@@ -513,7 +513,7 @@ WRONGS += [
     Wrong("writer-stopped-is-done", WRITER, "        if (w->is_last_survey && w->stopping)\n                return -ECANCELED;\n        if (fallen_back)", "        if (fallen_back)"),
     Wrong("writer-extra-entries-stay", WRITER, "if (opensm_phases_missing(&w->phases, OPENSM_GRANT, w->job.snapshot->observed, &first) > 0)",
           "if (false)"),
-    Wrong("writer-problem-each-time", WRITER, "        if (strcmp(text, w->problem) == 0)\n                return r;\n", ""),
+    Wrong("writer-problem-each-time", WRITER_FILE, "        if (strcmp(text, w->problem) == 0)\n                return r;\n", ""),
     Wrong("writer-problem-never-again", WRITER, "                w->problem[0] = '\\0';\n", "                ;\n"),
     Wrong("writer-damage-each-time", WRITER_FILE, "if (!writer_is_last_path(w) || w->last.damage_reported)", "if (!writer_is_last_path(w))"),
     Wrong("writer-damage-never-again", WRITER_FILE, "                w->last.damage_reported = false;\n", ""),
