@@ -4,10 +4,11 @@
 #include <errno.h>
 #include <string.h>
 
+#include "policy/selector.h"
 #include "rest/rest_internal.h"
 #include "rest/rest_view.h"
 
-#define MAX_IN_GROUP 4096 /* GUIDs: as many selectors as pkeyd accepts */
+#define MAX_IN_GROUP SELECTOR_MAX_ELEMENTS /* GUIDs */
 
 #define N_KINDS 4 /* of members: two memberships, and index 0 or not */
 

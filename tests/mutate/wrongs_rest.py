@@ -47,7 +47,7 @@ WRONGS = [
     Wrong("rest-hidden-is-not-new", EDIT, "!p || p->is_hidden, &e)", "!p, &e)"),
     Wrong("rest-hidden-can-be-deleted", EDIT, "change->kind == REST_DELETE && (!p || p->is_hidden)", "change->kind == REST_DELETE && !p"),
     Wrong("rest-ipoib-is-set-again", EDIT, "e->has_ip_over_ib = is_new || c->has_ip_over_ib;", "e->has_ip_over_ib = true;"),
-    Wrong("rest-groups-too-large", EDIT, "#define MAX_IN_GROUP 4096", "#define MAX_IN_GROUP 4097"),
+    Wrong("rest-groups-too-large", EDIT, "#define MAX_IN_GROUP SELECTOR_MAX_ELEMENTS", "#define MAX_IN_GROUP (SELECTOR_MAX_ELEMENTS + 1)"),
     Wrong("rest-armed-is-down", ANSWER, "p->state >= PORT_STATE_INIT ?", "p->state >= PORT_STATE_ACTIVE ?"),
     # limits
     Wrong("rest-network-of-ipv4", LIMITS, "? 16 : 8);", "? 8 : 8);"),
