@@ -276,22 +276,29 @@ START_TEST(undo_of_a_policy_with_errors)
 }
 END_TEST
 
+/* Generation 2 was not confirmed in time, and its undo is to be loaded. Returns when. */
+static usec_t let_time_run_out(void)
+{
+        usec_t end = now + 600 * S;
+
+        serve(POLICY_1);
+        change(POLICY_2, 600);
+        at(end);
+        ck_assert_uint_eq(noted.n_undos, 1);
+        return end;
+}
+
 /* If it cannot be loaded, pkeyd tries again, and the change goes on waiting. */
 START_TEST(undo_that_fails)
 {
-        usec_t began;
+        usec_t end = let_time_run_out();
 
-        serve(POLICY_1);
-        began = now;
-        change(POLICY_2, 600);
-        at(began + 600 * S);
-        ck_assert_uint_eq(noted.n_undos, 1);
         ck_assert_int_eq(give_undo(SETTINGS, NULL), 0);
         ck_assert_uint_eq(status()->n_file_errors, 0); /* nothing is wrong with the present files */
         ck_assert_uint_eq(status()->in_force->number, 2);
-        at(began + 659 * S);
+        at(end + 59 * S);
         ck_assert_uint_eq(noted.n_undos, 1);
-        at(began + 661 * S);
+        at(end + 61 * S);
         ck_assert_uint_eq(noted.n_undos, 2);
 }
 END_TEST
@@ -299,13 +306,7 @@ END_TEST
 /* Its change was confirmed while it was loaded. The present files have no error. */
 START_TEST(undo_that_comes_too_late)
 {
-        usec_t began;
-
-        serve(POLICY_1);
-        began = now;
-        change(POLICY_2, 600);
-        at(began + 600 * S);
-        ck_assert_uint_eq(noted.n_undos, 1);
+        (void) let_time_run_out();
         ck_assert_int_eq(ask(CONTROL_EVENT_CONFIRM, 7), 0);
         ck_assert_int_eq(give_undo(SETTINGS, POLICY_1), 0);
         expect_logged(LOG_EVENT_FINDING, "the undo was dropped");

@@ -551,10 +551,9 @@ START_TEST(confirm_on_the_standby)
 }
 END_TEST
 
-/* The other head node took over, and the confirmation is not in the store. */
-START_TEST(confirmation_that_was_not_stored)
+/* The writer is about to store that generation 2 is confirmed. */
+static void confirm_a_change(void)
 {
-        struct control_event changed = { .kind = CONTROL_EVENT_LOCK, .lock.by_other_head = true };
         struct generation *g = make_generation(FOLLOW_SM, POLICY_2);
 
         shares_store = true;
@@ -566,6 +565,14 @@ START_TEST(confirmation_that_was_not_stored)
         ck_assert(generation_waits(&status()->in_force->facts));
         ck_assert_int_eq(give(&(struct control_event) { .kind = CONTROL_EVENT_CONFIRM, .asked.request = 5 }), 0);
         ck_assert_int_eq(state(), CONTROL_LOCKING_FACTS);
+}
+
+/* The other head node took over, and the confirmation is not in the store. */
+START_TEST(confirmation_that_was_not_stored)
+{
+        struct control_event changed = { .kind = CONTROL_EVENT_LOCK, .lock.by_other_head = true };
+
+        confirm_a_change();
         take(CONTROL_LOCK);
         fill_changed(&changed.lock, 2, POLICY_2);
         let_wait(changed.lock.in_force);
@@ -579,16 +586,7 @@ END_TEST
 /* pkeyctl undo, on this host, brought another generation into force before the confirmation was stored. */
 START_TEST(confirmation_that_was_overtaken)
 {
-        struct generation *g = make_generation(FOLLOW_SM, POLICY_2);
-
-        shares_store = true;
-        start(FOLLOW_SM, POLICY_1);
-        live(120 * S);
-        g->facts.confirm_for = 600;
-        ck_assert_int_eq(give_generation(g, 4), 0);
-        live(10 * S);
-        ck_assert_int_eq(give(&(struct control_event) { .kind = CONTROL_EVENT_CONFIRM, .asked.request = 5 }), 0);
-        ck_assert_int_eq(state(), CONTROL_LOCKING_FACTS);
+        confirm_a_change();
         give_changed_lock(3, POLICY_1);
         ck_assert_uint_eq(noted.requests[0], 5);
         ck_assert_int_eq(noted.outcome, RELOAD_REFUSED);

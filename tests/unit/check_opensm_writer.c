@@ -381,7 +381,8 @@ START_TEST(does_not_run)
 }
 END_TEST
 
-START_TEST(ends_on_the_way)
+/* POLICY_1 is in force; OpenSM was signalled to read the file that grants what POLICY_2 adds. */
+static void signal_a_grant(void)
 {
         begin_again(POLICY_1);
         read_files();
@@ -390,6 +391,11 @@ START_TEST(ends_on_the_way)
         read_files();
         (void) write_file();
         signal_opensm();
+}
+
+START_TEST(ends_on_the_way)
+{
+        signal_a_grant();
         look();
         expect_signal(0);
         give_signalled(-ESRCH);
@@ -479,13 +485,7 @@ END_TEST
 
 START_TEST(falls_back_at_the_end)
 {
-        begin_again(POLICY_1);
-        read_files();
-        give_candidate(OPENSM, POLICY_2, 0);
-        until(CONTROL_WRITING_OPENSM);
-        read_files();
-        (void) write_file();
-        signal_opensm();
+        signal_a_grant();
         opensm_reads_file();
         look();
         take_defaults();
@@ -501,13 +501,7 @@ END_TEST
 /* It is reported that the fabric is open, even if nothing can be done about it. */
 START_TEST(falls_back_while_the_store_fails)
 {
-        begin_again(POLICY_1);
-        read_files();
-        give_candidate(OPENSM, POLICY_2, 0);
-        until(CONTROL_WRITING_OPENSM);
-        read_files();
-        (void) write_file();
-        signal_opensm();
+        signal_a_grant();
         opensm_reads_file();
         look();
         take_defaults();
@@ -545,13 +539,7 @@ END_TEST
  * next file would repeat. */
 START_TEST(falls_back_and_restores_some)
 {
-        begin_again(POLICY_1);
-        read_files();
-        give_candidate(OPENSM, POLICY_2, 0);
-        until(CONTROL_WRITING_OPENSM);
-        read_files();
-        (void) write_file();
-        signal_opensm();
+        signal_a_grant();
         take_defaults();
         look();
         (void) write_file();
@@ -681,13 +669,7 @@ END_TEST
  * before. */
 START_TEST(open_since_a_file_that_is_not_done)
 {
-        begin_again(POLICY_1);
-        read_files();
-        give_candidate(OPENSM, POLICY_2, 0);
-        until(CONTROL_WRITING_OPENSM);
-        read_files();
-        (void) write_file();
-        signal_opensm();
+        signal_a_grant();
         give_up_on_opensm();
         take_defaults();
         until(CONTROL_WRITING_OPENSM);
