@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * attribution.c works out the facts of one record, attribution_text.c puts them into a sentence, attribution_storm.c sums up many
- * records. A sentence is a headline (which port dropped what), then clauses: remarks, and in their midst the memberships of one
- * endport, the subject, with its last change.
+ * attribution_facts.c finds the ports and endports of one record, attribution.c the cause, attribution_text.c puts both into a
+ * sentence, attribution_storm.c sums up many records. A sentence is a headline (which port dropped what), then clauses: remarks,
+ * and in their midst the memberships of one endport, the subject, with its last change.
  */
 
 #include "util/text.h"
@@ -95,6 +95,18 @@ static inline bool host_is_known(const struct violation_host *host)
 static inline bool source_is_constraint(enum violation_source source)
 {
         return source == VIOLATION_RCV_CONSTRAINT || source == VIOLATION_XMIT_CONSTRAINT;
+}
+
+/* A notice shows the key that a packet had. False: it is no P_Key, or an empty entry. */
+static inline bool record_has_p_key(const struct violation_record *r)
+{
+        return r->source != VIOLATION_NOTICE_258 && r->notice.key <= UINT16_MAX &&
+               p_key_base((struct p_key) { (uint16_t) r->notice.key }) != 0;
+}
+
+static inline void add_remark(struct facts *f, enum remark remark)
+{
+        f->remarks |= UINT32_C(1) << remark;
 }
 
 /* A membership became less: from full to limited, or to none. */

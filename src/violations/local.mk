@@ -2,6 +2,7 @@
 libpkeyd_core_la_SOURCES += \
 	src/violations/attribution.c \
 	src/violations/attribution.h \
+	src/violations/attribution_facts.c \
 	src/violations/attribution_internal.h \
 	src/violations/attribution_remarks.def \
 	src/violations/attribution_storm.c \
