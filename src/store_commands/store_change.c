@@ -3,8 +3,13 @@
 
 #include <errno.h>
 #include <pwd.h>
+#include <unistd.h>
 
 #include "session/session.h"
+
+/* How long a command waits for another process that writes tables, and how often it looks. */
+#define PATIENCE (10 * USEC_PER_SEC)
+#define STEP     (USEC_PER_SEC / 4)
 
 int store_see_fabric(struct context *ctx)
 {
@@ -46,12 +51,23 @@ static void take_changed(struct context *ctx, struct remembered *changed)
         ctx->known = &changed->known;
 }
 
+/* pkeyd has the lock at every sweep, mostly for less than a second. */
+static int wait_for_lock(struct context *ctx, const char **ret_holder, struct remembered **ret_changed)
+{
+        usec_t end = clock_boot() + PATIENCE;
+        int r;
+
+        while ((r = state_lock(&ctx->state, ret_holder, ret_changed)) == -EWOULDBLOCK && clock_boot() < end)
+                (void) usleep(STEP);
+        return r;
+}
+
 int store_change(struct context *ctx, const char *nothing, store_changer *change, void *userdata)
 {
         struct remembered *changed = NULL;
         struct store_transaction t;
         const char *holder = NULL;
-        int r = state_lock(&ctx->state, &holder, &changed);
+        int r = wait_for_lock(ctx, &holder, &changed);
 
         if (r < 0)
                 return complain(ctx, nothing, r, holder);

@@ -15,6 +15,6 @@ const char *store_get_user(struct context *ctx);
  * ctx->known are not those that the command has seen. Returns 0 or negative errno; then nothing is stored. */
 typedef int store_changer(struct context *ctx, bool is_reread, struct store_transaction *t, void *userdata);
 
-/* Calls it under the lock, and commits. nothing: "nothing was forgotten", for messages. Returns 0, -EBADMSG (findings say why) or
- * -ENOMEM. */
+/* Calls it under the lock, for which it waits some seconds, and commits. nothing: "nothing was forgotten", for messages. Returns 0,
+ * -EBADMSG (findings say why) or -ENOMEM. */
 int store_change(struct context *ctx, const char *nothing, store_changer *change, void *userdata);

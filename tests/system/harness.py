@@ -267,13 +267,6 @@ class Fabric:
     def pkeyctl(self, *arguments, **how):
         return self.run(self.pkeyctl_arguments(*arguments), **how)
 
-    def change_store(self, *arguments):
-        """Runs pkeyctl to change the store. While pkeyd has it, which is at every sweep, pkeyctl asks to try again."""
-        def changed():
-            result = self.pkeyctl(*arguments)
-            return "is writing tables now" not in result.out + result.err and result
-        return wait_for(changed, "pkeyd to release the store").expect(0)
-
     def apply(self, policy, *more, **how):
         return self.pkeyctl("apply", policy, "--yes", *more, **how)
 

@@ -281,7 +281,7 @@ def test_daemon():
         wait_for(lambda: "pkeyd_held_bases 1" in read_file(f.path("pkeyd.prom")), "the metric", 70)
         check("pkeyd_held_ports 1" in read_file(f.path("pkeyd.prom")), "the other metric")
         # the daemon reads the vouch at its next sweep
-        f.change_store("forget", A, "--yes")
+        f.pkeyctl("forget", A, "--yes").expect(0)
         wait_for(lambda: holds(f, C), "C to get the P_Key after forget")
         daemon.wait_text("no base is held any more")
         wait_for(lambda: status("--json").json()["held_bases"] == 0, "status without held bases")

@@ -5,8 +5,10 @@ with the daemon, after it was killed, and with pkeyctl apply.
 A host of ibsim cannot change its description, but its GUIDs can change: `impostor` calls itself node0002, and takes the GUIDs of the
 host that is said to have changed its name."""
 
+import fcntl
 import json
 import signal
+import time
 
 from harness import Daemon, Fabric, check, check_equal, main, program, read_file, two_level, wait_for
 from oracle import Policy
@@ -100,7 +102,7 @@ def test_renamed_host():
         text = pkeyctl(f, "pins").out
         check("disputed, calls itself 'node0002 mlx5_0'" in text and "disputed, claimed by " + guid_of(f, "node0003") in text, text)
 
-        out = f.change_store("pin", "accept", "node0002", guid_of(f, "node0003"), "--yes", "--json").json()["accepted"]
+        out = f.pkeyctl("pin", "accept", "node0002", guid_of(f, "node0003"), "--yes", "--json").expect(0).json()["accepted"]
         check_equal([(a["node_guid"], a["pinned_as"], a["taken_from"]) for a in out],
                     [(guid_of(f, "node0003"), "node0003 mlx5_0", guid_of(f, "node0002"))], "what was accepted")
         wait_for(lambda: (keys(f, "node0003"), keys(f, "node0002")) == ([STORAGE | 0x8000], []), "the name to move")
@@ -118,11 +120,27 @@ def test_name_that_is_down():
         wait_for_claims(daemon, 1)
         check_equal(keys(f, "impostor"), [], "the impostor")
         check_equal([pin["state"] for pin in pins(f)["pins"] if pin["name"] == "node0002"], ["disputed"], "the pin")
-        (pin,) = f.change_store("pin", "drop", "node0002", "--yes", "--json").json()["dropped"]
+        (pin,) = f.pkeyctl("pin", "drop", "node0002", "--yes", "--json").expect(0).json()["dropped"]
         check_equal(pin["node_guid"], guid_of(f, "node0002"), "what was dropped")
         daemon.wait_text("claims no name any more")
         wait_for(lambda: pinned(f).get(guid_of(f, "impostor")) == "node0002 mlx5_0", "the name to be bound anew")
         check_equal(daemon.stop(), 0, "exit status of pkeyd")
+
+
+def test_store_that_is_busy():
+    """A command waits while another process writes tables, and gives up after a while."""
+    with Site() as f:
+        f.apply(f.path("partitions.yaml")).expect(0)
+        with open(f.path("state/lock"), "r+") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            fcntl.lockf(lock, fcntl.LOCK_EX)
+            result = f.pkeyctl("pin", "drop", "node0001", "--yes").expect(1)
+            check("is writing tables now; nothing was dropped" in result.err, result)
+            child = f.start(f.pkeyctl_arguments("pin", "drop", "node0001", "--yes"), "drop.log")
+            time.sleep(1)
+            check_equal(child.poll(), None, "the command that waits")
+        check_equal(child.wait(), 0, read_file(f.path("drop.log")))
+        check(guid_of(f, "node0001") not in pinned(f), pins(f))
 
 
 def test_ports_on_the_bus():
