@@ -137,12 +137,9 @@ static int limit_port(const struct freezer *f, struct arena *a, struct guid node
                 *ret = (struct desired_port) { capped.wanted, capped.n_wanted, most, .most_is_held = true };
                 return 0;
         }
-        if (r == 0)
-                r = combine(a, &before->keys, lines, true, most);
-        if (r == 0)
-                r = combine(a, &before->keys, lines, false, &lower);
-        if (r == 0)
-                r = combine(a, &lower, &capped, true, &least);
+        r = r ?: combine(a, &before->keys, lines, true, most);
+        r = r ?: combine(a, &before->keys, lines, false, &lower);
+        r = r ?: combine(a, &lower, &capped, true, &least);
         if (r == 0)
                 *ret = (struct desired_port) { least.wanted, least.n_wanted, most };
         return r;
@@ -357,8 +354,7 @@ int freezer_see(struct freezer *f, const struct reconciled *decision, uint64_t g
         struct freezer now = { .arena = arena_new() };
         int r = remember_given(f, decision, &now);
 
-        if (r == 0)
-                r = list_frozen(f, decision, wall, &now);
+        r = r ?: list_frozen(f, decision, wall, &now);
         if (r < 0) {
                 arena_free(now.arena);
                 return r;

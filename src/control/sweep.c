@@ -134,9 +134,7 @@ static int record_freed(struct control *c, const struct observed *now)
         for (uint32_t i = 0; i < now->subnet->n_ports; i++)
                 if (before->tables[i].source == TABLE_ASSUMED)
                         before->tables[i].source = TABLE_READ; /* at an earlier time */
-        r = sweep_record_freed(c);
-        if (r == 0)
-                r = index_memory_learn_written(c->indexes, before, now, desired);
+        r = sweep_record_freed(c) ?: index_memory_learn_written(c->indexes, before, now, desired);
         return r < 0 ? r : record_freed_of_open_writes(c, before, now);
 }
 
@@ -159,10 +157,7 @@ static int adopt_snapshot(struct control *c)
         struct snapshot *new = c->sweep.new_snapshot;
         int r = knowledge_see_subnet(c->knowledge, new->subnet, c->now, wall, absent_hold);
 
-        if (r == 0)
-                r = record_freed(c, new->observed);
-        if (r == 0)
-                r = snapshot_learn(new, c->knowledge, new->observed, wall);
+        r = r ?: record_freed(c, new->observed) ?: snapshot_learn(new, c->knowledge, new->observed, wall);
         if (r < 0)
                 return r;
         c->discovered_hold = absent_hold;
@@ -207,8 +202,7 @@ void sweep_surveyed(struct control *c, const struct control_event *event)
                 sweep_end(c, SWEEP_STALE);
                 return;
         }
-        if (r == 0)
-                r = c->sweep.new_snapshot ? adopt_snapshot(c) : adopt_seen(c);
+        r = r ?: (c->sweep.new_snapshot ? adopt_snapshot(c) : adopt_seen(c));
         if (r < 0) {
                 sweep_fail(c, "the P_Key tables could not be read", r);
                 return;

@@ -41,10 +41,7 @@ static int suspect_policy(struct control *c, const struct generation *g)
         struct desired *desired;
         int r = sweep_resolve_all(c, g, &memberships, &desired);
 
-        if (r == 0)
-                r = knowledge_set_policy(c->knowledge, desired);
-        if (r == 0)
-                r = knowledge_suspect_policy(c->knowledge);
+        r = r ?: knowledge_set_policy(c->knowledge, desired) ?: knowledge_suspect_policy(c->knowledge);
         knowledge_drop_policy(c->knowledge);
         return r == -EBADMSG ? 0 : r;
 }

@@ -50,8 +50,7 @@ static int set_policy(struct control *c)
         if (c->sweep.kind != SWEEP_FULL || c->now - c->discovered > DISCOVERY_GETS_OLD)
                 knowledge_doubt_absence(c->knowledge);
         r = resolve_missing(c, &memberships, &all);
-        if (r == 0)
-                r = freezer_limit(c->freezer, c->sweep.arena, &c->sweep.decision, memberships, all, &limited);
+        r = r ?: freezer_limit(c->freezer, c->sweep.arena, &c->sweep.decision, memberships, all, &limited);
         return r < 0 ? r : knowledge_set_policy(c->knowledge, limited);
 }
 
@@ -225,10 +224,7 @@ int sweep_plan(struct control *c, struct generation *g, struct findings *finding
         r = bind_names(c);
         if (r == 0 && g != c->in_force)
                 r = leasing_check(c, g, findings);
-        if (r == 0)
-                r = plan_with_leases(c, findings);
-        if (r == 0)
-                r = set_policy(c);
+        r = r ?: plan_with_leases(c, findings) ?: set_policy(c);
         (r == 0 && c->config.goal != CONTROL_PLAN ? pins_keep : pins_take_back)(&c->pins);
         return r;
 }

@@ -301,14 +301,12 @@ static int convert(struct conversion *c, struct subnet **ret)
         for (uint32_t i = 0; r == 0 && i < d->n_agents; i++)
                 if (d->agents[i].is_first_of_node)
                         r = add_node(c, i);
-        if (r == 0)
-                r = add_ports(c);
+        r = r ?: add_ports(c);
         if (r < 0)
                 return r;
         find_sm(c);
         r = subnet_builder_finish(c->builder, local->info.node_guid, endport_number(local), c->sm_node, c->sm_number, &s);
-        if (r == 0)
-                r = add_conflicts(c, s);
+        r = r ?: add_conflicts(c, s);
         if (r < 0)
                 return r;
         s->sm_lid = d->sm_lid;

@@ -67,8 +67,7 @@ int etcd_lease_take(struct etcd_lease *l, struct etcd_http *http, sd_event *even
         r = etcd_http_call(http, ETCD_LEASE_GRANT, etcd_lease_grant(seconds), timeout, &answer);
         if (r == 0 && (!etcd_number(answer, "ID", &l->id) || !etcd_number(answer, "TTL", &given) || l->id == 0 || given == 0))
                 r = -EPROTO;
-        if (r == 0)
-                r = sd_event_add_time(event, &l->timer, CLOCK_MONOTONIC, clock_now() + renewal_interval(l), 1, on_renewal_due, l);
+        r = r ?: sd_event_add_time(event, &l->timer, CLOCK_MONOTONIC, clock_now() + renewal_interval(l), 1, on_renewal_due, l);
         if (r < 0) {
                 forget(l);
                 return r;

@@ -210,8 +210,7 @@ static int put_back(struct opensm_writer *w)
                              f.bytes ? "puts the last good file back" : "writes a file of the tables as they were");
         w->last.fallback_reported = true;
         r = f.bytes ? 0 : writer_render(w, OPENSM_ADOPT, &f);
-        if (r == 0)
-                r = opensm_expect(&w->phases, tables, w->job.snapshot->subnet, w->job.knowledge);
+        r = r ?: opensm_expect(&w->phases, tables, w->job.snapshot->subnet, w->job.knowledge);
         return r < 0 ? r : write_file(w, TO_PUT_BACK, f);
 }
 
@@ -479,8 +478,7 @@ static int prepare_survey(struct opensm_writer *w)
                 r = opensm_phases_changed(w->read_arena, &w->phases, w->phase, subnet, &options.ports, &options.n_ports);
         if (r == 0 && options.ports && options.n_ports == 0)
                 return 0; /* all these ports are down */
-        if (r == 0)
-                r = survey_new(w->read_arena, w->seen, &options, &w->survey);
+        r = r ?: survey_new(w->read_arena, w->seen, &options, &w->survey);
         if (r < 0)
                 return r;
         w->stage = survey_stage(w->survey);
@@ -562,8 +560,7 @@ static int surveyed(struct opensm_writer *w, usec_t now, const struct control_ev
         if (r == 0 && w->survey && survey_is_stale(w->survey))
                 return -ESTALE;
         fallen_back = r == 0 && has_fallen_back(w);
-        if (r == 0)
-                r = take_seen(w, event->wall);
+        r = r ?: take_seen(w, event->wall);
         if (r < 0)
                 return writer_report(w, r, LOG_EVENT_SWEEP_FAILED, "the P_Key tables could not be read: %s", strerror(-r));
         if (w->is_last_survey && w->stopping)

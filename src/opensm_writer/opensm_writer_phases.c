@@ -48,8 +48,7 @@ static int resolve_absent(struct opensm_writer *w, struct opensm_absent *ret)
         int r;
 
         r = opensm_named_guids(w->arena, &manager, w->conf_in_place, &named, &n_named);
-        if (r == 0)
-                r = known_extend_named(w->arena, w->job.known, subnet, named, n_named, NODE_UNKNOWN, &larger);
+        r = r ?: known_extend_named(w->arena, w->job.known, subnet, named, n_named, NODE_UNKNOWN, &larger);
         if (r == 0 && w->handed_over)
                 r = opensm_unmanaged_of_absent(w->arena, &manager, w->conf_in_place, larger, subnet, w->job.conf->allow_both_pkeys,
                                                &given);
@@ -57,8 +56,7 @@ static int resolve_absent(struct opensm_writer *w, struct opensm_absent *ret)
                 return r;
         r = policy_resolve_known(w->arena, manager.policy, larger, &(struct policy_memory) { .pins = w->job.pins }, false, &ignored,
                                  &memberships);
-        if (r == 0)
-                r = desired_compute(w->arena, memberships, &desired);
+        r = r ?: desired_compute(w->arena, memberships, &desired);
         *ret = (struct opensm_absent) { larger, r == 0 ? desired : NULL, manager.keeps_unmanaged, given };
         return r == -EBADMSG ? 0 : r;
 }
@@ -98,8 +96,7 @@ int writer_prepare(struct opensm_writer *w)
         if (r == 0)
                 r = opensm_transitions_of_plan(w->arena, w->job.decision->plan, w->job.snapshot->observed, w->job.knowledge,
                                                in_place, &transitions, &n_transitions);
-        if (r == 0)
-                r = add_absent(w, in_place, &transitions, &n_transitions);
+        r = r ?: add_absent(w, in_place, &transitions, &n_transitions);
         if (r < 0)
                 return r;
         r = opensm_phases_compute(w->arena, transitions, n_transitions, in_place, w->job.conf->allow_both_pkeys, &findings,

@@ -346,8 +346,7 @@ int pins_move(struct pins *p, struct guid from, const struct subnet *s, uint32_t
         if (strcmp(pin.name.name, copy.name) != 0 || pin.type != old->type)
                 pin.name = copy;
         r = from.v == pin.node.v ? 0 : remove_pin(p, place_of(p, from));
-        if (r == 0)
-                r = set_pin(p, &pin);
+        r = r ?: set_pin(p, &pin);
         free_name(&copy);
         return r;
 }

@@ -105,8 +105,7 @@ static int read_generation(struct context *ctx, uint64_t number)
         if (r == 0 && files.has_settings && !ctx->state.etcd)
                 r = generation_read_settings(g, "(pkeyd.yaml of an older generation)", settings, files.settings.n, &ctx->findings);
         g->audits = false; /* the mode is pkeyd's */
-        if (r == 0)
-                r = generation_read_policy(g, "(partitions.yaml of an older generation)", policy, files.policy.n, &ctx->findings);
+        r = r ?: generation_read_policy(g, "(partitions.yaml of an older generation)", policy, files.policy.n, &ctx->findings);
         stored_files_done(&files);
         if (r < 0)
                 return r;
@@ -143,9 +142,7 @@ static int undo_here(struct context *ctx)
         struct apply_result result = {};
         int r = session_provide(ctx, NEED_SETTINGS | NEED_STORE_TO_WRITE, NULL) ?: prepare_undo(ctx);
 
-        if (r == 0)
-                r = session_provide(ctx, NEED_WRITER, NULL);
-        r = r ?: apply_here(ctx, &result);
+        r = r ?: session_provide(ctx, NEED_WRITER, NULL) ?: apply_here(ctx, &result);
         return r < 0 ? r : apply_show(ctx, &result, result.status);
 }
 

@@ -401,8 +401,7 @@ static int show(struct context *ctx, enum event_kind kind, sd_bus_message *m)
         } else if (r == 0 && !ctx->options->quiet) {
                 text_event(ctx, &e);
         }
-        if (r == 0)
-                r = ctx->output_r;
+        r = r ?: ctx->output_r;
         if (r == 0 && (fflush(stdout) != 0 || ferror(stdout)))
                 r = -EIO;
         (void) arena_free(ctx->arena);

@@ -169,12 +169,9 @@ static int collect(struct context *ctx, const struct opensm_conf *opensm, struct
                                     "to those that are known now", conf->file, to_all->name, to_all->base);
         /* OpenSM must know absent ports when they come: those that were seen, by the names that they had, and those that the
          * policy, or a partition of others in OpenSM's file, names by GUID */
-        if (r == 0)
-                r = opensm_named_guids(ctx->arena, &manager, conf, &named, &n_named);
-        if (r == 0)
-                r = known_extend_named(ctx->arena, ctx->known ?: &none, ctx->subnet, named, n_named, NODE_UNKNOWN, &extended);
-        if (r == 0)
-                r = collect_by_policy(ctx, extended, &ports, &n);
+        r = r ?: opensm_named_guids(ctx->arena, &manager, conf, &named, &n_named);
+        r = r ?: known_extend_named(ctx->arena, ctx->known ?: &none, ctx->subnet, named, n_named, NODE_UNKNOWN, &extended);
+        r = r ?: collect_by_policy(ctx, extended, &ports, &n);
         if (r == 0 && keeps_foreign(ctx))
                 r = add_all_foreign(ctx, conf, extended, ports, n);
         return r < 0 ? r : partitions_file_from_ports(ctx->arena, ctx->policy, conf, ports, n, ret);

@@ -188,8 +188,7 @@ static int method_status(sd_bus_message *call, void *userdata, sd_bus_error *err
         struct bus *b = userdata;
         int r = bus_check_queue(call, error);
 
-        if (r == 0)
-                r = sd_bus_message_new_method_return(call, &reply);
+        r = r ?: sd_bus_message_new_method_return(call, &reply);
         if (r >= 0)
                 r = bus_status_append(&b->status, reply);
         if (r >= 0)

@@ -318,8 +318,7 @@ static int answer_list(struct bus_leases *l, sd_bus_message *call, const char *p
         _cleanup_message_ sd_bus_message *reply = NULL;
         int r = bus_check_queue(call, error);
 
-        if (r == 0)
-                r = sd_bus_message_new_method_return(call, &reply);
+        r = r ?: sd_bus_message_new_method_return(call, &reply);
         if (r >= 0)
                 r = append_leases(reply, l->status->leases, pool, are_whole);
         return r < 0 ? r : sd_bus_send(NULL, reply, NULL);

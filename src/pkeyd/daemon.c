@@ -365,8 +365,7 @@ static void reload(struct daemon *d, const struct bus_request *q)
                 return;
         notify_reloading(d->notify);
         r = a ? load_generation(d->options, NULL, &findings, &g) : -ENOMEM;
-        if (r == 0)
-                r = check_port(d, g, &findings);
+        r = r ?: check_port(d, g, &findings);
         if (r == 0) {
                 note_store(d, g, &findings);
                 g->facts.origin = q->by;
@@ -542,8 +541,7 @@ static int open_state(struct daemon *d)
         for (size_t i = 0; i < findings.n; i++)
                 journal_event(&d->journal, LOG_EVENT_STATE_DIR, NULL, "%s%s", location_format(d->arena, &findings.items[i].where) ?: "",
                               findings.items[i].text);
-        if (r == 0)
-                r = state_open(&d->state, o->state_dir, true, etcd);
+        r = r ?: state_open(&d->state, o->state_dir, true, etcd);
         return r == -ENOMEM || !d->state.path ? r : 0;
 }
 
@@ -572,11 +570,7 @@ static int init(struct daemon *d, const struct options *options)
                 .port = { .serves = true, .is_of_several = options->fabric.name },
         };
         journal_init(&d->journal, options->fabric.name, options->verbose);
-        r = open_state(d) ?: make_control(d);
-        if (r == 0)
-                r = add_sources(d);
-        if (r == 0)
-                r = state_attach(&d->state, d->event);
+        r = open_state(d) ?: make_control(d) ?: add_sources(d) ?: state_attach(&d->state, d->event);
         return r < 0 ? r : add_parts(d);
 }
 
@@ -632,13 +626,11 @@ int daemon_run(const struct options *options)
         struct daemon d;
         int r = init(&d, options);
 
-        if (r == 0)
-                r = start(&d);
+        r = r ?: start(&d);
         if (r < 0)
                 journal_event(&d.journal, LOG_EVENT_CANNOT_START, NULL, "%s",
                               r == -EBADMSG ? "the store that pkeyd.yaml names cannot be used" : strerror(-r));
-        if (r == 0)
-                r = sd_event_loop(d.event);
+        r = r ?: sd_event_loop(d.event);
         done(&d);
         return r < 0 ? r : d.r;
 }

@@ -37,8 +37,7 @@ static int check_opensm(struct arena *a, const struct generation *g, struct find
         if (!file || (!g->settings->opensm_config && access(path, F_OK) < 0))
                 return 0;
         r = file_read_found(a, path, OPENSM_CONF_MAX_SIZE, findings, &bytes, &n);
-        if (r == 0)
-                r = opensm_conf_parse(a, path, bytes, n, findings, &conf);
+        r = r ?: opensm_conf_parse(a, path, bytes, n, findings, &conf);
         if (r == 0)
                 opensm_conf_check_file(&conf, path, file, findings);
         return r < 0 ? r : findings_refuse(findings) ? -EBADMSG : 0;
@@ -53,8 +52,7 @@ static int check_files(const struct options *o)
         int r = a ? load_generation(o, NULL, &findings, &g) : -ENOMEM;
         char count[64];
 
-        if (r == 0)
-                r = check_opensm(a, g, &findings);
+        r = r ?: check_opensm(a, g, &findings);
         if (r == -ENOMEM || findings_print(stderr, &findings, FINDING_NOTE) < 0) {
                 fprintf(stderr, "pkeyd: error: out of memory\n");
                 return EXIT_FAILURE;
@@ -81,8 +79,7 @@ int main(int argc, char *argv[])
         struct options options;
         int r = a ? file_take_standard() : -ENOMEM;
 
-        if (r == 0)
-                r = options_parse(a, argc, argv, &options);
+        r = r ?: options_parse(a, argc, argv, &options);
         if (r <= 0)
                 return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
         return options.check ? check_files(&options) : run(&options);

@@ -165,8 +165,7 @@ static int load(struct door *d, struct door_server **ret)
         struct door_conf *conf;
         int r = a ? door_conf_load(d->file, &findings, &conf) : -ENOMEM;
 
-        if (r == 0)
-                r = server_new(d, conf, ret);
+        r = r ?: server_new(d, conf, ret);
         if (r == -EBADMSG)
                 door_log_findings(&d->journal, &findings);
         else if (r < 0)

@@ -57,8 +57,7 @@ static int load_tls(struct door_conf *c, struct findings *findings)
         if (!rest->tls_certificate)
                 return 0;
         r = secret_read_of_group(rest->tls_key, MAX_PEM_SIZE, findings, &c->key);
-        if (r == 0)
-                r = file_read_found(c->arena, rest->tls_certificate, MAX_PEM_SIZE, findings, &c->tls.certificate, &n);
+        r = r ?: file_read_found(c->arena, rest->tls_certificate, MAX_PEM_SIZE, findings, &c->tls.certificate, &n);
         if (r == 0 && rest->tls_client_ca)
                 r = file_read_found(c->arena, rest->tls_client_ca, MAX_PEM_SIZE, findings, &c->tls.client_ca, &n);
         c->tls.key = c->key.bytes;
@@ -75,10 +74,7 @@ int door_conf_load(const char *path, struct findings *findings, struct door_conf
                 return -ENOMEM;
         c->arena = arena_new();
         r = secret_read_of_group(path, MAX_CONF_SIZE, findings, &file);
-        if (r == 0)
-                r = rest_conf_parse(c->arena, path, file.bytes, file.n, findings, &c->rest);
-        if (r == 0)
-                r = load_tls(c, findings);
+        r = r ?: rest_conf_parse(c->arena, path, file.bytes, file.n, findings, &c->rest) ?: load_tls(c, findings);
         if (r < 0)
                 return r;
         *ret = STEAL(c);

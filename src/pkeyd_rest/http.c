@@ -139,9 +139,7 @@ int http_server_new(sd_event *event, const struct rest_conf *conf, const struct 
         if (!s)
                 return -ENOMEM;
         *s = (struct http_server) { .event = event, .conf = conf, .handlers = *handlers, .timer_due = USEC_INFINITY };
-        r = start_library(s, tls);
-        if (r == 0)
-                r = add_sources(s);
+        r = start_library(s, tls) ?: add_sources(s);
         if (r == 0)
                 *ret = STEAL(s);
         return r;

@@ -198,8 +198,7 @@ static int read_entry(struct reading *x, sd_bus_message *m)
                 r = sd_bus_message_enter_container(m, 'v', type);
         if (r >= 0)
                 r = read_value(x, m, key, type);
-        if (r == 0)
-                r = sd_bus_message_skip(m, type);
+        r = r ?: sd_bus_message_skip(m, type);
         return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 

@@ -58,8 +58,7 @@ int main(int argc, char *argv[])
         struct options options;
         int r = a ? file_take_standard() : -ENOMEM;
 
-        if (r == 0)
-                r = door_options_parse(a, argc, argv, &options);
+        r = r ?: door_options_parse(a, argc, argv, &options);
         if (r <= 0)
                 return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
         return options.check ? check_files(&options) : run(&options);

@@ -122,9 +122,7 @@ static int classify_port(struct classifier *c, uint32_t port)
         int r;
 
         c->n_levels = 0;
-        r = add_levels(c, c->before, port);
-        if (r == 0)
-                r = add_levels(c, c->after, port);
+        r = add_levels(c, c->before, port) ?: add_levels(c, c->after, port);
         if (r < 0)
                 return r;
         merge_levels(c);
@@ -213,12 +211,7 @@ int reach_classify(struct arena *a, const struct subnet *s, const struct reach_t
 
         assert(before != after);
         *ret = (struct reach_classes) {};
-        if (r == 0)
-                r = classify_ports(&c, &ret->n_unknown);
-        if (r == 0)
-                r = collect_ports(&c);
-        if (r == 0)
-                r = collect_holders(&c, ret);
+        r = r ?: classify_ports(&c, &ret->n_unknown) ?: collect_ports(&c) ?: collect_holders(&c, ret);
         free(c.levels);
         ret->items = c.items;
         ret->class_of = c.class_of;

@@ -127,8 +127,7 @@ int reach_kinds(struct arena *a, const struct subnet *s, const struct reach_tabl
         uint32_t *ports, n;
         int r = scratch ? reach_classify_one(scratch, s, tables, &classes) : -ENOMEM;
 
-        if (r == 0)
-                r = invert(scratch, s->n_ports, sets, n_sets, &sorter);
+        r = r ?: invert(scratch, s->n_ports, sets, n_sets, &sorter);
         if (r < 0)
                 return r;
         sorter.class_of = classes.class_of;

@@ -383,11 +383,8 @@ int reach_compare(struct arena *a, const struct subnet *s, const struct reach_ta
         if (!c.pairs)
                 return -ENOMEM;
         for (uint32_t i = 0; i < c.classes.n && r == 0; i++)
-                if (c.classes.items[i].changes) {
-                        r = find_neighbors(&c, i, ret);
-                        if (r == 0)
-                                r = add_to_rows(&c, i);
-                }
+                if (c.classes.items[i].changes)
+                        r = find_neighbors(&c, i, ret) ?: add_to_rows(&c, i);
         if (r < 0)
                 return r;
         sort_rows(&c);

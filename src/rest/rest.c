@@ -220,9 +220,7 @@ int rest_handle(struct arena *a, const struct rest_request *request, const struc
         int r;
 
         *ret = (struct rest_reply) {};
-        r = find_route(&x, &route);
-        if (r == 0)
-                r = route->handler(&x);
+        r = find_route(&x, &route) ?: route->handler(&x);
         ret->is_change = r == 0 && route->needs & REST_CHANGES;
         return r == -EBADMSG ? 0 : r;
 }

@@ -216,9 +216,7 @@ static int signal_unit(const char *unit, int signal, char ret_why[OPENSM_WHY])
                 r = sd_bus_set_method_call_timeout(bus, BUS_TIMEOUT);
         if (r < 0)
                 return explain(ret_why, r, "cannot ask systemd about %s: %s", unit, strerror(-r));
-        r = signal_service(bus, unit, signal, ret_why);
-        if (r == 0)
-                r = signal_parts(bus, unit, signal, ret_why);
+        r = signal_service(bus, unit, signal, ret_why) ?: signal_parts(bus, unit, signal, ret_why);
         if (r == 0)
                 return explain(ret_why, -ESRCH,
                                "OpenSM does not run in %s, nor in a service that is PartOf it; start OpenSM, or set opensm.reload to "

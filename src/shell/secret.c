@@ -216,8 +216,7 @@ int secret_read_neighbors(struct arena *a, const struct settings *settings, cons
                 return -ENOMEM;
         fd = open_either("neighbors", beside, &path, &is_credential);
         r = fd < 0 ? fd : check_writers(fd);
-        if (r == 0)
-                r = file_read_opened(a, fd, DISCOVERY_MAX_NEIGHBORS_SIZE, ret, ret_n);
+        r = r ?: file_read_opened(a, fd, DISCOVERY_MAX_NEIGHBORS_SIZE, ret, ret_n);
         return r < 0 && r != -ENOMEM ? note_unused(m_keys_n_distinct(keys), path ?: "", r, findings) : r;
 }
 

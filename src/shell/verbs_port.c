@@ -168,8 +168,7 @@ static int device_open(struct verbs_host *h, struct ibv_device *from, struct dev
         d->context = ibv_open_device(from);
         if (!d->context)
                 r = errno > 0 ? -errno : -ENODEV;
-        if (r == 0)
-                r = -ibv_query_device(d->context, &attributes);
+        r = r ?: -ibv_query_device(d->context, &attributes);
         if (r == 0) {
                 d->n_ports = attributes.phys_port_cnt;
                 d->counts_bad_p_keys = attributes.device_cap_flags & IBV_DEVICE_BAD_PKEY_CNTR;

@@ -311,8 +311,7 @@ static int open_database(struct sqlite_store *s, char **ret_damaged)
         r = r ?: connect_to(s, SQLITE_FILES_NAME) ?: check_database(s, &is_new) ?: set_wal_mode(s->db) ?: prepare(s);
         if (r == 0 && is_new)
                 r = accept_new(s, ret_damaged);
-        if (r == 0)
-                r = query_number(s->db, DATA_VERSION, &s->data_version);
+        r = r ?: query_number(s->db, DATA_VERSION, &s->data_version);
         if (r == 0)
                 (void) sqlite3_db_config(s->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
         else

@@ -224,8 +224,7 @@ static int open_store(struct state *s)
         _cleanup_identity_ struct file_identity owner = {};
         int r = ensure_directory(s) ?: file_become_owner_of(s->path, &owner);
 
-        if (r == 0)
-                r = s->etcd ? open_etcd(s) : open_sqlite(s);
+        r = r ?: (s->etcd ? open_etcd(s) : open_sqlite(s));
         if (r == 0 && s->error < 0)
                 report(s, STATE_USABLE, "pkeyd goes on", NULL, "%s can be used again", s->name);
         if (r == 0)
@@ -466,8 +465,7 @@ int state_read_layout(struct state *s, struct arena *a, uint64_t after, struct l
 
         if (r == 0)
                 layout->arena = a;
-        if (r == 0)
-                r = load_range(s, RECORDS_BEFORE, RECORDS_BEFORE "~", read_table, &reader);
+        r = r ?: load_range(s, RECORDS_BEFORE, RECORDS_BEFORE "~", read_table, &reader);
         if (r < 0)
                 return r;
         layout_sort(layout);

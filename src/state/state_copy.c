@@ -20,12 +20,10 @@ static int open_both(struct both *b, const char *dir, const struct etcd_config *
         _cleanup_free_ char *damaged = NULL;
         int r = directory_lock_take(dir, &b->lock_fd, c->holder);
 
-        if (r == 0)
-                r = sqlite_store_open(dir, SQLITE_STORE_BUSY_MSEC, &b->sqlite, &damaged);
+        r = r ?: sqlite_store_open(dir, SQLITE_STORE_BUSY_MSEC, &b->sqlite, &damaged);
         if (r == 0 && damaged)
                 r = -EUCLEAN;
-        if (r == 0)
-                r = etcd_store_open(etcd, &b->etcd, &c->problem);
+        r = r ?: etcd_store_open(etcd, &b->etcd, &c->problem);
         return r ?: etcd_store_lock(b->etcd, c->holder);
 }
 
@@ -59,8 +57,7 @@ static int copy_records(struct store *from, struct store *to, struct state_copy 
         r = store_load(from, add_record, &t);
         if (r == 0 && t.error == 0 && t.n == 0)
                 r = -ENOENT;
-        if (r == 0)
-                r = store_commit(to, &t);
+        r = r ?: store_commit(to, &t);
         c->n = t.n;
         return r;
 }
@@ -103,8 +100,7 @@ int state_copy(const char *dir, const struct etcd_config *etcd, bool to_etcd, st
         if (to_etcd && is_new)
                 return -ENOENT;
         r = file_become_owner_of(dir, &owner) ?: open_both(&b, dir, etcd, ret);
-        if (r == 0)
-                r = copy_records(to_etcd ? b.sqlite : b.etcd, to_etcd ? b.etcd : b.sqlite, ret);
+        r = r ?: copy_records(to_etcd ? b.sqlite : b.etcd, to_etcd ? b.etcd : b.sqlite, ret);
         b.sqlite = store_close(b.sqlite);
         if (r == 0)
                 r = to_etcd ? rename_database(dir, ret) : remove_file(dir, STATE_MARK);

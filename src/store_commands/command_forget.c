@@ -287,8 +287,7 @@ static int vouch(struct context *ctx, bool is_reread, struct store_transaction *
                 all->items[i].at = wall;
                 r = record == KNOWLEDGE_NONE ? -ESTALE : knowledge_vouch(m->knowledge, record, who, wall / USEC_PER_SEC);
         }
-        if (r == 0)
-                r = known_learn(&m->known, ctx->subnet, clock_now(), wall / USEC_PER_SEC);
+        r = r ?: known_learn(&m->known, ctx->subnet, clock_now(), wall / USEC_PER_SEC);
         if (r < 0)
                 return r;
         records_put_known(t, &m->known);

@@ -74,8 +74,7 @@ int store_change(struct context *ctx, const char *nothing, store_changer *change
         take_changed(ctx, changed);
         store_transaction_init(&t, ctx->arena);
         r = change(ctx, changed != NULL, &t, userdata);
-        if (r == 0)
-                r = state_commit(&ctx->state, &t);
+        r = r ?: state_commit(&ctx->state, &t);
         state_unlock(&ctx->state);
         return r < 0 ? complain(ctx, nothing, r, NULL) : 0;
 }

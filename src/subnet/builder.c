@@ -126,8 +126,7 @@ static int compare_names(const void *a, const void *b, void *userdata)
         bool are_switches = x->type == NODE_SWITCH;
         int r = strcmp(x->name, y->name) ?: ORDER(are_switches, y->type == NODE_SWITCH);
 
-        if (r == 0)
-                r = are_switches ? strcmp(subnet_node_board(x), subnet_node_board(y)) : strcmp(x->device, y->device);
+        r = r ?: (are_switches ? strcmp(subnet_node_board(x), subnet_node_board(y)) : strcmp(x->device, y->device));
         return r ?: ORDER(x->type, y->type) ?: ORDER(*i, *k);
 }
 

@@ -357,8 +357,7 @@ int known_extend_named(struct arena *a, const struct known *k, const struct subn
                 r = add_absent(b, s, &k->ports[i]);
         for (uint32_t i = 0; r == 0 && i < n_guids; i++)
                 r = add_named(b, k, s, guids[i], type);
-        if (r == 0)
-                r = plug_in_all(b, s, k);
+        r = r ?: plug_in_all(b, s, k);
         if (r < 0)
                 return -ENOMEM;
         return subnet_builder_finish(b, self.node, self.number, sm.node, sm.number, ret);

@@ -126,8 +126,7 @@ int verbs_tables_verify(struct arena *a, const struct desired *desired, const st
 
                 if (sma->source == TABLE_READ)
                         r = verbs_tables_compare(a, sma->entries, sma->capacity, t->entries, t->n_entries, &d);
-                if (r == 0)
-                        r = add_table(a, desired->policy, options, &desired->ports[t->port], t, &d, v);
+                r = r ?: add_table(a, desired->policy, options, &desired->ports[t->port], t, &d, v);
         }
         return r;
 }

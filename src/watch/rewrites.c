@@ -71,9 +71,7 @@ static int add_switch(const struct watch_event *events, const struct drifted *d,
                 w.n_ports += d[i].endport;
         if (w.node == SUBNET_NONE || w.n_ports < REWRITE_MIN_PORTS)
                 return 0;
-        r = gather(events, d, n, true, w.lost, &w.n_lost);
-        if (r == 0)
-                r = gather(events, d, n, false, w.gained, &w.n_gained);
+        r = gather(events, d, n, true, w.lost, &w.n_lost) ?: gather(events, d, n, false, w.gained, &w.n_gained);
         if (r < 0 || w.n_lost + w.n_gained == 0)
                 return r;
         for (uint32_t i = 0; i < n; i++)

@@ -243,10 +243,7 @@ int watch_update(struct watch *w, struct arena *a, const struct observed *observ
 
         now.records = arena_new_array(now.arena, struct record, observed->subnet->n_ports);
         r = now.records ? index_discrepancies(&k, v) : -ENOMEM;
-        if (r == 0)
-                r = update_all(&k, w, &now);
-        if (r == 0)
-                r = sort_by_kind(&k);
+        r = r ?: update_all(&k, w, &now) ?: sort_by_kind(&k);
         arena_free(r < 0 ? now.arena : w->arena);
         if (r < 0)
                 return r;
