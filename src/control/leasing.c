@@ -77,12 +77,14 @@ static bool may_lack_leases(const struct control *c)
         return c->may_lack_leases || (c->config.is_outdated && c->config.is_outdated(c->config.store_userdata));
 }
 
-/* The answer may come from memory, without a commit: there is no such lease, or it is as it should be already. */
+/* The answer may come from memory, without a commit: there is no such lease, it is as it should be already, or it is being released. */
 static bool may_be_answered_from_memory(const struct control *c, const struct lease_request *q)
 {
-        bool exists = leases_find(c->leases, q->id);
+        const struct lease *lease = leases_find(c->leases, q->id);
 
-        return q->kind == LEASE_EDIT || exists == (q->kind == LEASE_CREATE);
+        if (!lease)
+                return q->kind != LEASE_CREATE;
+        return q->kind == LEASE_EDIT || q->kind == LEASE_CREATE || (q->kind == LEASE_RENEW && lease->state == LEASE_RELEASING);
 }
 
 /* Other requests make the lease if there is none. */

@@ -651,6 +651,12 @@ START_TEST(is_releasing)
         expect_refused(FINDING_LEASE_P_KEY);
         create("a", &two_nodes);
         expect_refused(FINDING_LEASE_EXISTS);
+        renew("a", 60);
+        expect_refused(FINDING_LEASE_NONE);
+        store_is_outdated = true; /* the other head node may have granted it */
+        renew("a", 60);
+        expect_refused(FINDING_LEASE_NOT_NOW);
+        store_is_outdated = false;
         lose = NULL;
         live_until(now + 300 * S);
         ck_assert(!holds(hosts[1], 0x9000));
