@@ -120,11 +120,11 @@ static void text_show_partitions(struct context *ctx, const void *result)
         text_table_begin(&t, "PARTITION|P_KEY|>POLICY full/limited/both|>HARDWARE full/limited/both|STATE", ctx->policy ? 0 : 4);
         for (uint16_t base = partitions_next(ctx, r, 1); base > 0; base = partitions_next(ctx, r, base + 1u)) {
                 const char *name = output_partition(ctx, base);
-                const char *by_policy = count_text(ctx, &r->by_policy[base]), *in_hardware = count_text(ctx, &r->in_hardware[base]);
-                bool differs = ctx->policy && strcmp(by_policy, in_hardware) != 0;
+                bool differs = ctx->policy && r->differs[base];
 
                 text_table_row(&t, differs ? "brown" : NULL, "%s\t0x%04x\t%s\t%s\t%s", *name ? name : "-", base,
-                               ctx->policy ? by_policy : "-", in_hardware, differs ? "differs" : "equal");
+                               ctx->policy ? count_text(ctx, &r->by_policy[base]) : "-", count_text(ctx, &r->in_hardware[base]),
+                               differs ? "differs" : "equal");
         }
         text_table_print(ctx, &t);
         if (r->n_unread > 0)

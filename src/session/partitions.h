@@ -8,6 +8,7 @@
 /* Counts of every base, indexed by it. */
 struct partitions {
         struct member_count *by_policy, *in_hardware;
+        bool *differs; /* another count, or an endport that was read is another member than by the policy */
         uint32_t n_unread; /* endports whose tables are not counted */
 };
 

@@ -234,6 +234,19 @@ def test_show():
             check("node0008" in fabric.pkeyctl("show", *what).expect(0).out or what[0] == "partitions", what)
 
 
+def test_show_other_members():
+    """The policy and the tables have as many members, but others."""
+    with fabric_of() as fabric:
+        fabric.apply(fabric.write("partitions.yaml", Policy().add("a", 0x0101, {"node0001": "full"}).add("b", 0x0102, {}).yaml()))
+        path = fabric.write("other.yaml", Policy().add("a", 0x0101, {"node0002": "full"}).add("b", 0x0102, {}).yaml())
+        out = fabric.pkeyctl("show", "partitions", "--policy", path).expect(0).out
+        check(re.search(r"^a +0x0101 +1/0/0 +1/0/0 differs$", out, re.M) and re.search(r"^b +0x0102 +0/0/0 +0/0/0 equal$", out, re.M), out)
+        data = fabric.pkeyctl("show", "partitions", "--policy", path, "--json").expect(0).json()["partitions"]
+        check_equal({p["partition"]: p["differs"] for p in data}, {"default": False, "a": True, "b": False}, "what differs")
+        data = fabric.pkeyctl("show", "partitions", "--json").expect(0).json()["partitions"]
+        check_equal({p["differs"] for p in data}, {None}, "what differs without a policy")
+
+
 def pairs_that_talk(fabric):
     """Pairs of endports, by name, from the tables in the hardware, one pair after the other."""
     tables = {re.sub("^MF0;|:.*", "", p.name): [k for k in p.table if k & 0x7fff] for p in fabric.tables().values()}
