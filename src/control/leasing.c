@@ -77,7 +77,7 @@ static bool may_lack_leases(const struct control *c)
         return c->may_lack_leases || (c->config.is_outdated && c->config.is_outdated(c->config.store_userdata));
 }
 
-/* The answer may come from memory, without a commit: there is no such lease, it is as it should be already, or is being released. */
+/* The answer may come from memory, without a commit: there is no such lease, it is as it should be, or is being released. */
 static bool may_be_answered_from_memory(const struct control *c, const struct lease_request *q)
 {
         const struct lease *lease = leases_find(c->leases, q->id);
