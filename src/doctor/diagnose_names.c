@@ -76,21 +76,24 @@ static void add_twins(struct diagnosis_list *l, struct places *places, uint32_t 
 static void diagnose_twins(struct diagnosis_list *l)
 {
         const struct subnet *s = l->facts->subnet;
-        struct places hosts = {}, switches = {};
-        uint32_t first = 0; /* of the present twins, which come one after another */
+        struct places places[2] = {}; /* hosts, switches */
+        uint32_t n_names[2] = {}, first = 0; /* of the present twins, which come one after another */
 
         for (uint32_t i = 1; i < s->n_by_name; i++) {
                 const struct subnet_node *node = subnet_named_node(s, i);
+                bool is_switch = node->type == NODE_SWITCH;
 
-                if (is_twin(subnet_named_node(s, first), node))
-                        add_twins(l, node->type == NODE_SWITCH ? &switches : &hosts, s->by_name[first], s->by_name[i]);
-                else
+                if (!is_twin(subnet_named_node(s, first), node)) {
                         first = i;
+                        continue;
+                }
+                add_twins(l, &places[is_switch], s->by_name[first], s->by_name[i]);
+                n_names[is_switch] += i == first + 1;
         }
-        diagnosis_add(l, DIAGNOSIS_NAME_TWICE, &hosts, "%u host name%s belong%s to more than one node", hosts.n,
-                      text_plural(hosts.n), hosts.n == 1 ? "s" : "");
-        diagnosis_add(l, DIAGNOSIS_NAME_SWITCH_TWICE, &switches, "%u switch name%s belong%s to more than one switch",
-                      switches.n, text_plural(switches.n), switches.n == 1 ? "s" : "");
+        diagnosis_add(l, DIAGNOSIS_NAME_TWICE, &places[false], "%u host name%s belong%s to more than one node", n_names[false],
+                      text_plural(n_names[false]), n_names[false] == 1 ? "s" : "");
+        diagnosis_add(l, DIAGNOSIS_NAME_SWITCH_TWICE, &places[true], "%u switch name%s belong%s to more than one switch",
+                      n_names[true], text_plural(n_names[true]), n_names[true] == 1 ? "s" : "");
 }
 
 static void diagnose_guids(struct diagnosis_list *l)

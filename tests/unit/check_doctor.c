@@ -538,6 +538,13 @@ START_TEST(capacity_by_policy)
         ck_assert_int_eq(found.items[0].code, DIAGNOSIS_LEAF_OVERFLOW); /* worst first */
         ck_assert_uint_eq(found.n_errors, 1);
         ck_assert_uint_eq(found.n_warnings, 1);
+        settings.enforcement_overflow = OVERFLOW_DISABLE; /* so the policy is not refused */
+        diagnose();
+        ck_assert_uint_eq(found.n_errors, 0);
+        settings.enforcement_overflow = 0;
+        settings.enforcement = ENFORCEMENT_OFF;
+        diagnose();
+        ck_assert_uint_eq(found.n_errors, 0);
 }
 END_TEST
 
@@ -582,6 +589,7 @@ START_TEST(twins)
                                      "0x0000000000002003 and 0x0000000000002004"));
         rename_host(5, "node4 mlx5_0");
         ck_assert_uint_eq(only(DIAGNOSIS_NAME_TWICE)->n_places, 2);
+        ck_assert_str_eq(only(DIAGNOSIS_NAME_TWICE)->title, "1 host name belongs to more than one node");
 }
 END_TEST
 
