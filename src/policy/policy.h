@@ -74,6 +74,7 @@ struct policy_partition {
 
 struct policy_group {
         const char *name;
+        struct location where;
         struct selector **selectors;
         uint32_t n_selectors;
 };

@@ -38,7 +38,9 @@ static int read_names(struct policy_reader *r, const struct yaml_tree_node *map)
                                         report_quote(&r->report, c->key->text), problem);
                         continue;
                 }
-                p->groups[p->n_groups++].name = c->key->text;
+                p->groups[p->n_groups++] = (struct policy_group) {
+                        .name = c->key->text, .where = yaml_tree_place(&r->tree, c->key).where,
+                };
         }
         qsort(p->groups, p->n_groups, sizeof(*p->groups), compare_groups);
         return 0;

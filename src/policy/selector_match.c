@@ -375,8 +375,13 @@ static void add_members(struct matcher *m, const struct port_list *list)
 static int match_group(struct matcher *m, uint32_t group)
 {
         const struct policy_group *g = &m->policy->groups[group];
+        const struct selector empty = { .kind = SELECTOR_GROUP, .text = g->name, .place.where = g->where };
 
-        return m->groups[group].ports ? 0 : matcher_match_list(m, g->selectors, g->n_selectors, &m->groups[group]);
+        if (m->groups[group].ports)
+                return 0;
+        if (g->n_selectors == 0)
+                selector_report_no_match(m, &empty, NULL);
+        return matcher_match_list(m, g->selectors, g->n_selectors, &m->groups[group]);
 }
 
 int matcher_match(struct matcher *m, const struct selector *s, struct port_list *ret)

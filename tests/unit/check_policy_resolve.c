@@ -805,6 +805,17 @@ START_TEST(no_match_within_a_group_is_said_once)
 }
 END_TEST
 
+/* As a template makes it of an empty variable. */
+START_TEST(an_empty_group)
+{
+        ck_assert_int_eq(resolve("version: 1\ngroups:\n  g: []\npartitions:\n  p:\n    pkey: 0x0010\n    members: {g: full}\n"), 0);
+        expect_text(only(FINDING_SELECTOR_NO_MATCH)->text, "'g' matches nothing in the fabric");
+        ck_assert_uint_eq(findings.items[0].where.line, 3);
+        ck_assert_int_eq(resolve("version: 1\nstrict: true\ngroups:\n  g: []\npartitions:\n  p:\n    pkey: 0x0010\n    members: {g: full}\n"),
+                         -EBADMSG);
+}
+END_TEST
+
 START_TEST(keywords_may_match_nothing)
 {
         struct subnet_builder *b;
@@ -1331,6 +1342,7 @@ static void add_oddities(TCase *c)
         tcase_add_test(c, no_match_in_a_pool);
         tcase_add_test(c, no_match_is_an_error_when_strict);
         tcase_add_test(c, no_match_within_a_group_is_said_once);
+        tcase_add_test(c, an_empty_group);
         tcase_add_test(c, keywords_may_match_nothing);
         tcase_add_test(c, partial);
         tcase_add_test(c, partial_of_a_billion);
