@@ -264,7 +264,7 @@ static int check_near_keyword(const struct element *e)
         if (!near)
                 return 0;
         return refuse(e, FINDING_POLICY_SELECTOR, 0, "is not a keyword (accepted: ALL, ALL_CAS, ALL_SWITCHES, ALL_ROUTERS, SELF)",
-                      report_text(e->reader->report, "did you mean %s?", near));
+                      report_text(e->reader->report, "did you mean %s? for a host of this name, write its GUID", near));
 }
 
 int selector_find_membership(const char *word)
@@ -511,7 +511,7 @@ const char *selector_name_problem(const char *name)
         if (!isalnum((unsigned char) name[0]))
                 return "is not a name (accepted: a letter or digit first)";
         if (near_keyword(name))
-                return "is not a name: ALL, ALL_CAS, ALL_SWITCHES, ALL_ROUTERS and SELF are keywords, in upper or lower case";
+                return "is not a name: it is one of the keywords ALL, ALL_CAS, ALL_SWITCHES, ALL_ROUTERS and SELF, or can be taken for one";
         if (name[0] == '0' && tolower(name[1]) == 'x')
                 return "is not a name: P_Keys and GUIDs begin with 0x";
         if (selector_find_membership(name) >= 0)
