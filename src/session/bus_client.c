@@ -5,11 +5,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "util/vector.h"
-
-#define MAX_FINDINGS 4096
-
-#define FIELD(type, bus, json, kind, member) { bus, json, kind, offsetof(struct type, member) }
+#define MAX_FINDINGS          4096
+#define N_LISTED_LEASE_FIELDS (n_seen_lease_fields - 3) /* a list lacks the last three */
 
 const struct bus_field daemon_status_fields[] = {
         FIELD(daemon_status, "Version", "version", FIELD_TEXT, version),
@@ -74,31 +71,6 @@ static const struct bus_field seen_violation_fields[] = {
         FIELD(seen_violation, "Saturated", "saturated", FIELD_BOOL, saturated),
         FIELD(seen_violation, "Text", "text", FIELD_TEXT, text),
 };
-
-static const struct bus_field lease_fields[] = {
-        FIELD(seen_lease, "Id", "id", FIELD_TEXT, id),
-        FIELD(seen_lease, "Pool", "pool", FIELD_TEXT, pool),
-        FIELD(seen_lease, "State", "state", FIELD_TEXT, state),
-        FIELD(seen_lease, "PKey", "pkey", FIELD_P_KEY, p_key),
-        FIELD(seen_lease, "Membership", "membership", FIELD_TEXT, membership),
-        FIELD(seen_lease, "Owner", "owner", FIELD_TEXT, owner),
-        FIELD(seen_lease, "Created", "created", FIELD_TIME, created),
-        FIELD(seen_lease, "Ends", "ends", FIELD_TIME, ends),
-        FIELD(seen_lease, "Why", "why", FIELD_TEXT, why),
-        FIELD(seen_lease, "NMembers", "members_total", FIELD_NUMBER, n_members),
-        FIELD(seen_lease, "Open", "open", FIELD_BOOL, is_open),
-        FIELD(seen_lease, "NConfirmed", "members_confirmed", FIELD_NUMBER, n_confirmed),
-        FIELD(seen_lease, "Updated", "updated", FIELD_TIME, updated),
-        FIELD(seen_lease, "Keep", "keep", FIELD_BOOL, is_kept),
-        FIELD(seen_lease, "IpOverIb", "ip_over_ib", FIELD_BOOL, ip_over_ib),
-        FIELD(seen_lease, "Mtu", "mtu", FIELD_IF_SET, mtu),
-        FIELD(seen_lease, "ServiceLevel", "service_level", FIELD_NUMBER, service_level),
-        FIELD(seen_lease, "RateLimit", "rate_limit", FIELD_IF_SET, rate_limit),
-        FIELD(seen_lease, "Selectors", "selectors", FIELD_TEXT, selectors),
-        FIELD(seen_lease, "Members", "members", FIELD_MEMBERS, members),
-        FIELD(seen_lease, "Index0", "index0", FIELD_GUIDS, index0),
-};
-#define N_LISTED_LEASE_FIELDS (ELEMENTS(lease_fields) - 3) /* a list lacks the last three */
 
 bool daemon_is(const struct daemon_status *s, const char *state)
 {
@@ -207,115 +179,11 @@ int bus_client_call(struct context *ctx, const char *interface, const char *memb
 
 /* --- dictionaries ---------------------------------------------------------------------------------------------------- */
 
-#define MEMBER "(ttysqqs)"
-
-static int read_members(struct context *ctx, sd_bus_message *m, struct seen_members *ret)
-{
-        struct seen_member item = {};
-        int r = sd_bus_message_enter_container(m, 'v', "a" MEMBER);
-
-        if (r >= 0)
-                r = sd_bus_message_enter_container(m, 'a', MEMBER);
-        while (r >= 0 && (r = sd_bus_message_read(m, MEMBER, &item.port.v, &item.node.v, &item.number, &item.name, &item.index,
-                                                  &item.key.v, &item.state)) > 0) {
-                item.name = arena_strdup(ctx->arena, item.name);
-                item.state = arena_strdup(ctx->arena, item.state);
-                if (!item.name || !item.state || VECTOR_GROW(ctx->arena, ret->items, ret->n, ret->allocated) < 0)
-                        return -ENOMEM;
-                ret->items[ret->n++] = item;
-        }
-        for (size_t depth = 0; r >= 0 && depth < 2; depth++)
-                r = sd_bus_message_exit_container(m);
-        return r;
-}
-
-static int read_guids(struct context *ctx, sd_bus_message *m, struct seen_guids *ret)
-{
-        struct guid guid;
-        int r = sd_bus_message_enter_container(m, 'v', "at");
-
-        if (r >= 0)
-                r = sd_bus_message_enter_container(m, 'a', "t");
-        while (r >= 0 && (r = sd_bus_message_read_basic(m, 't', &guid.v)) > 0) {
-                if (VECTOR_GROW(ctx->arena, ret->items, ret->n, ret->allocated) < 0)
-                        return -ENOMEM;
-                ret->items[ret->n++] = guid;
-        }
-        for (size_t depth = 0; r >= 0 && depth < 2; depth++)
-                r = sd_bus_message_exit_container(m);
-        return r;
-}
-
-static bool is_array(const struct bus_field *f)
-{
-        return f->kind == FIELD_MEMBERS || f->kind == FIELD_GUIDS;
-}
-
-/* The value of one key; one of an unexpected type is skipped. */
-static int read_value(struct context *ctx, sd_bus_message *m, const struct bus_field *f, void *object)
-{
-        void *member = (char *) object + f->offset;
-        union {
-                const char *s;
-                uint8_t y;
-                uint16_t q;
-                uint32_t u;
-                uint64_t t;
-                int b;
-        } v = {};
-        const char *type;
-        int r = sd_bus_message_peek_type(m, NULL, &type);
-
-        if (r < 0)
-                return r;
-        if (f->kind == FIELD_MEMBERS && strcmp(type, "a" MEMBER) == 0)
-                return read_members(ctx, m, member);
-        if (f->kind == FIELD_GUIDS && strcmp(type, "at") == 0)
-                return read_guids(ctx, m, member);
-        if (is_array(f) || strlen(type) != 1 || !strchr(f->kind == FIELD_TEXT ? "s" : "yqutb", *type))
-                return sd_bus_message_skip(m, "v");
-        r = sd_bus_message_read(m, "v", type, &v);
-        if (r < 0)
-                return r;
-        if (f->kind != FIELD_TEXT) {
-                *(uint64_t *) member = *type == 'y' ? v.y : *type == 'q' ? v.q : *type == 'u' ? v.u : *type == 'b' ? v.b != 0 : v.t;
-                return 0;
-        }
-        *(const char **) member = arena_strdup(ctx->arena, v.s);
-        return *(const char **) member ? 0 : -ENOMEM;
-}
-
-static int read_entry(struct context *ctx, sd_bus_message *m, const struct bus_field *fields, size_t n, void *object,
-                      uint64_t *seen)
-{
-        const char *key;
-        size_t i = 0;
-        int r = sd_bus_message_read_basic(m, 's', &key);
-
-        if (r < 0)
-                return r;
-        while (i < n && strcmp(fields[i].bus_key, key) != 0)
-                i++;
-        if (i == n)
-                return sd_bus_message_skip(m, "v");
-        if (seen)
-                *seen |= UINT64_C(1) << i;
-        return read_value(ctx, m, &fields[i], object);
-}
-
-/* Reads a{sv} into an object. *seen (NULL: not wanted) gets bit i for each field i that was there. */
 static int read_fields(struct context *ctx, sd_bus_message *m, const struct bus_field *fields, size_t n, void *object,
                        uint64_t *seen)
 {
-        int r = sd_bus_message_enter_container(m, 'a', "{sv}");
+        int r = bus_fields_read(ctx->arena, m, fields, n, object, seen);
 
-        while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
-                r = read_entry(ctx, m, fields, n, object, seen);
-                if (r >= 0)
-                        r = sd_bus_message_exit_container(m);
-        }
-        if (r >= 0)
-                r = sd_bus_message_exit_container(m);
         return r < 0 ? bus_client_complain(ctx, r) : 0;
 }
 
@@ -331,7 +199,7 @@ int bus_client_read_violation(struct context *ctx, sd_bus_message *m, struct see
 
 int bus_client_read_lease(struct context *ctx, sd_bus_message *m, struct seen_lease *ret)
 {
-        return read_fields(ctx, m, lease_fields, ELEMENTS(lease_fields), ret, NULL);
+        return read_fields(ctx, m, seen_lease_fields, n_seen_lease_fields, ret, NULL);
 }
 
 int bus_client_find(struct context *ctx, struct daemon_status *ret)
@@ -391,7 +259,7 @@ static json_t *json_guids(const struct seen_guids *guids)
 static json_t *field_value(struct doc *d, const struct bus_field *f, const void *object)
 {
         const void *member = (const char *) object + f->offset;
-        uint64_t number = f->kind == FIELD_TEXT || is_array(f) ? 0 : bus_field_number(f, object);
+        uint64_t number = f->kind == FIELD_TEXT || f->kind >= FIELD_MEMBERS ? 0 : bus_field_number(f, object);
 
         switch (f->kind) {
         case FIELD_TEXT:
@@ -443,7 +311,9 @@ json_t *json_violation(struct doc *d, const struct seen_violation *v)
 
 json_t *json_lease(struct doc *d, const struct seen_lease *lease, bool is_listed)
 {
-        return fields_object(d, lease_fields, is_listed ? N_LISTED_LEASE_FIELDS : ELEMENTS(lease_fields), lease, UINT64_MAX);
+        size_t n = is_listed ? N_LISTED_LEASE_FIELDS : n_seen_lease_fields;
+
+        return fields_object(d, seen_lease_fields, n, lease, UINT64_MAX);
 }
 
 void json_violations(struct doc *d, const void *result)

@@ -1,35 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/*
- * A client of the daemon's D-Bus interface (org.pkeyd1(5)). It does not include pkeyd/bus.h.
- *
- * The daemon sends dictionaries. Each kind of dictionary has a table of fields: the key on the bus and in JSON, and where its value
- * goes. Other keys are skipped: a newer daemon may send more.
- */
+/* A client of the daemon's D-Bus interface (org.pkeyd1(5)). It does not include pkeyd/bus.h. */
 
 #include "session/doc.h"
+#include "shell/bus_fields.h"
 
 #define BUS_INTERFACE "org.pkeyd1"
 #define BUS_LEASES    "org.pkeyd1.Leases"
-
-enum bus_field_kind {
-        FIELD_TEXT,   /* const char *, NULL: not sent; all others but the last two are uint64_t */
-        FIELD_NUMBER,
-        FIELD_BOOL,
-        FIELD_GUID,
-        FIELD_P_KEY,
-        FIELD_TIME,   /* CLOCK_REALTIME, microseconds; 0: never */
-        FIELD_IF_SET,  /* 0: not set */
-        FIELD_MEMBERS, /* struct seen_members */
-        FIELD_GUIDS,   /* struct seen_guids */
-};
-
-struct bus_field {
-        const char *bus_key, *json_key;
-        enum bus_field_kind kind;
-        size_t offset;
-};
 
 /* Properties of the daemon. */
 struct daemon_status {
@@ -50,35 +28,6 @@ struct seen_violation {
         uint64_t port_guid, lid, port, p_key, count, total, n_ports, first, last, names_sender, saturated;
 };
 
-/* A member of a lease. */
-struct seen_member {
-        struct guid port, node;
-        uint8_t number;
-        const char *name, *state; /* "confirmed", "waits", "unseen", "left-out" */
-        uint16_t index;           /* of its entry; only if it is confirmed */
-        struct p_key key;
-};
-
-struct seen_members {
-        struct seen_member *items;
-        size_t n, allocated;
-};
-
-struct seen_guids {
-        struct guid *items; /* ascending */
-        size_t n, allocated;
-};
-
-/* A lease; without an ID: none was sent. */
-struct seen_lease {
-        const char *id, *pool, *state, *membership, *owner, *why, *selectors;
-        uint64_t p_key, created, updated, ends, n_members, n_confirmed, is_open, is_kept;
-        uint64_t ip_over_ib, mtu, service_level, rate_limit;
-        /* a list of leases lacks these, and `selectors` */
-        struct seen_members members;
-        struct seen_guids index0;    /* ports of members that ask for index 0 */
-};
-
 /* What `pkeyctl violations` shows. */
 struct violations_result {
         const struct seen_violation *items; /* the latest first */
@@ -94,17 +43,6 @@ struct violations_result {
 
 /* Is the daemon in this state ("right", "failed", ...)? */
 bool daemon_is(const struct daemon_status *s, const char *state);
-
-/* The value of field f in the struct at `object`. */
-static inline uint64_t bus_field_number(const struct bus_field *f, const void *object)
-{
-        return *(const uint64_t *) ((const char *) object + f->offset);
-}
-
-static inline const char *bus_field_text(const struct bus_field *f, const void *object)
-{
-        return *(const char *const *) ((const char *) object + f->offset);
-}
 
 /* The next line of a text of several lines (NULL: none), and its length; NULL at the end. */
 const char *bus_next_line(const char **rest, int *length);
@@ -151,4 +89,3 @@ static inline void bus_unref_p(sd_bus **bus)
         (void) sd_bus_unref(*bus);
 }
 #define _cleanup_bus_ _cleanup_(bus_unref_p)
-#define _cleanup_message_ _cleanup_(sd_bus_message_unrefp)

@@ -1,5 +1,7 @@
 # shell/
 libpkeyd_shell_la_SOURCES += \
+	src/shell/bus_fields.c \
+	src/shell/bus_fields.h \
 	src/shell/clock.c \
 	src/shell/fabric.c \
 	src/shell/fabric.h \

@@ -21,6 +21,7 @@
  *     command_line     options by a table
  *     findings_print   findings to a stream
  *     journal_fields   entries of the journal, with fields
+ *     bus_fields       dictionaries of the daemon's D-Bus interface, for its clients
  *     text_diff        two texts as a unified diff, by diff(1)
  *
  * Each is thin: the core decides everything that can be decided without I/O. Shell code includes core code, never the
