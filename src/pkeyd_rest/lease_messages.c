@@ -8,7 +8,6 @@
 
 #define INTERFACE "org.pkeyd1.Leases"
 
-#define MEMBER  "(ttysqqs)"  /* port GUID, node GUID, port, label, index, P_Key, state */
 #define PORT    "(ttyqsyy)"  /* port GUID, node GUID, port, LID, host, node type, state */
 #define FINDING "(suusssss)" /* file, line, column, severity, code, text, hint, source line */
 
@@ -92,150 +91,50 @@ int lease_messages_edit(const struct pkeyd_bus *b, const char *pool, const char 
 
 /* --- leases ----------------------------------------------------------------------------------------------------------- */
 
-/* A lease that is being read. */
-struct reading {
-        struct arena *arena;
-        struct rest_lease lease;
-        size_t allocated_members;
-        struct guid *index0;
-        size_t n_index0, allocated_index0;
-};
-
-static int read_member(struct reading *x, uint64_t guid, const char *label, uint16_t key)
-{
-        struct rest_lease *l = &x->lease;
-        const char *host = rest_host_of_label(x->arena, label);
-
-        if (!host || VECTOR_GROW(x->arena, l->members, l->n_members, x->allocated_members) < 0)
-                return -ENOMEM;
-        l->members[l->n_members++] = (struct rest_member) {
-                .guid = { guid }, .host = *host ? host : NULL,
-                .membership = p_key_is_full((struct p_key) { key }) ? MEMBERSHIP_FULL : MEMBERSHIP_LIMITED,
-        };
-        return 0;
-}
-
-static int read_members(struct reading *x, sd_bus_message *m)
-{
-        uint64_t port, node;
-        const char *label, *state;
-        uint16_t index, key;
-        uint8_t number;
-        int r = sd_bus_message_enter_container(m, 'a', MEMBER);
-
-        while (r >= 0 && (r = sd_bus_message_read(m, MEMBER, &port, &node, &number, &label, &index, &key, &state)) > 0)
-                r = read_member(x, port, label, key);
-        return r < 0 ? r : sd_bus_message_exit_container(m);
-}
-
-static int read_index0(struct reading *x, sd_bus_message *m)
-{
-        uint64_t guid;
-        int r = sd_bus_message_enter_container(m, 'a', "t");
-
-        while (r >= 0 && (r = sd_bus_message_read(m, "t", &guid)) > 0) {
-                if (VECTOR_GROW(x->arena, x->index0, x->n_index0, x->allocated_index0) < 0)
-                        return -ENOMEM;
-                x->index0[x->n_index0++].v = guid;
-        }
-        return r < 0 ? r : sd_bus_message_exit_container(m);
-}
-
-static int read_text(struct reading *x, sd_bus_message *m, const char **ret)
-{
-        const char *text;
-        int r = sd_bus_message_read(m, "s", &text);
-
-        if (r < 0)
-                return r;
-        *ret = arena_strdup(x->arena, text);
-        return *ret ? 0 : -ENOMEM;
-}
-
-static int read_bool(sd_bus_message *m, bool *ret)
-{
-        int value, r = sd_bus_message_read(m, "b", &value);
-
-        if (r >= 0)
-                *ret = value;
-        return r;
-}
-
-/* The value of a key, which is of this type. Returns 0 for a key that does not matter. */
-static int read_value(struct reading *x, sd_bus_message *m, const char *key, const char *type)
-{
-        struct rest_lease *l = &x->lease;
-        const struct {
-                const char *key, *type;
-                void *value; /* of an array: NULL */
-        } values[] = {
-                { "Id", "s", &l->id }, { "State", "s", &l->state }, { "PKey", "q", &l->base }, { "Updated", "t", &l->updated },
-                { "Open", "b", &l->is_open }, { "Keep", "b", &l->is_kept }, { "IpOverIb", "b", &l->ip_over_ib },
-                { "Mtu", "y", &l->qos.mtu_limit }, { "ServiceLevel", "y", &l->qos.service_level },
-                { "RateLimit", "q", &l->qos.rate_limit }, { "Members", "a" MEMBER, NULL }, { "Index0", "at", NULL },
-        };
-        size_t i = 0;
-
-        while (i < ELEMENTS(values) && (strcmp(values[i].key, key) != 0 || strcmp(values[i].type, type) != 0))
-                i++;
-        if (i == ELEMENTS(values))
-                return 0;
-        if (!values[i].value)
-                return (strcmp(type, "at") == 0 ? read_index0(x, m) : read_members(x, m)) ?: 1;
-        if (*type == 's')
-                return read_text(x, m, values[i].value) ?: 1;
-        return (*type == 'b' ? read_bool(m, values[i].value) : sd_bus_message_read(m, type, values[i].value)) ?: 1;
-}
-
-static int read_entry(struct reading *x, sd_bus_message *m)
-{
-        const char *key, *type;
-        int r = sd_bus_message_read(m, "s", &key);
-
-        if (r >= 0)
-                r = sd_bus_message_peek_type(m, NULL, &type);
-        if (r >= 0)
-                r = sd_bus_message_enter_container(m, 'v', type);
-        if (r >= 0)
-                r = read_value(x, m, key, type);
-        r = r ?: sd_bus_message_skip(m, type);
-        return r < 0 ? r : sd_bus_message_exit_container(m);
-}
-
 DEFINE_COMPARE(member_compare, struct rest_member, ORDER(a->guid.v, b->guid.v))
 
-static void mark_index0(struct reading *x)
+static int set_members(struct arena *a, const struct seen_lease *seen, struct rest_lease *l)
 {
-        struct rest_lease *l = &x->lease;
+        l->members = arena_new_array(a, struct rest_member, seen->members.n);
+        if (!l->members)
+                return -ENOMEM;
+        for (size_t i = 0; i < seen->members.n; i++) {
+                const struct seen_member *m = &seen->members.items[i];
+                const char *host = rest_host_of_label(a, m->name);
 
+                if (!host)
+                        return -ENOMEM;
+                l->members[l->n_members++] = (struct rest_member) {
+                        .guid = m->port, .host = *host ? host : NULL,
+                        .membership = p_key_is_full(m->key) ? MEMBERSHIP_FULL : MEMBERSHIP_LIMITED,
+                };
+        }
         SORT(l->members, l->n_members, member_compare);
-        for (size_t i = 0; i < x->n_index0; i++) {
-                uint32_t k = LOWER_BOUND(m, l->members, l->n_members, m->guid.v < x->index0[i].v);
+        for (size_t i = 0; i < seen->index0.n; i++) {
+                uint32_t k = LOWER_BOUND(m, l->members, l->n_members, m->guid.v < seen->index0.items[i].v);
 
-                if (k < l->n_members && l->members[k].guid.v == x->index0[i].v)
+                if (k < l->n_members && l->members[k].guid.v == seen->index0.items[i].v)
                         l->members[k].index0 = true;
         }
+        return 0;
 }
 
 static int read_lease(struct arena *a, sd_bus_message *m, struct rest_lease *ret)
 {
-        struct reading x = { .arena = a };
-        int r = 0;
+        struct seen_lease l = {};
+        int r = bus_fields_read(a, m, seen_lease_fields, n_seen_lease_fields, &l, NULL);
 
-        while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
-                r = read_entry(&x, m);
-                if (r >= 0)
-                        r = sd_bus_message_exit_container(m);
-        }
-        if (r >= 0)
-                r = sd_bus_message_exit_container(m);
         if (r < 0)
                 return r;
-        if (!x.lease.id || !x.lease.state || x.lease.base == 0)
+        if (!l.id || !l.state || l.p_key == 0 || l.p_key > UINT16_MAX || l.mtu > UINT8_MAX || l.service_level > UINT8_MAX ||
+            l.rate_limit > UINT16_MAX)
                 return -EBADMSG;
-        mark_index0(&x);
-        *ret = x.lease;
-        return 0;
+        *ret = (struct rest_lease) {
+                .id = l.id, .state = l.state, .base = (uint16_t) l.p_key, .updated = l.updated,
+                .is_open = l.is_open, .is_kept = l.is_kept, .ip_over_ib = l.ip_over_ib,
+                .qos = { (uint8_t) l.mtu, (uint8_t) l.service_level, (uint16_t) l.rate_limit },
+        };
+        return set_members(a, &l, ret);
 }
 
 int lease_messages_read_list(struct arena *a, sd_bus_message *m, struct rest_view *view)
@@ -244,11 +143,10 @@ int lease_messages_read_list(struct arena *a, sd_bus_message *m, struct rest_vie
         size_t n = 0, allocated = 0;
         int r = sd_bus_message_enter_container(m, 'a', "a{sv}");
 
-        while (r >= 0 && (r = sd_bus_message_enter_container(m, 'a', "{sv}")) > 0) {
+        while (r >= 0 && (r = sd_bus_message_at_end(m, 0)) == 0) {
                 if (VECTOR_GROW(a, leases, n, allocated) < 0)
                         return -ENOMEM;
-                r = read_lease(a, m, &leases[n]);
-                n += r == 0;
+                r = read_lease(a, m, &leases[n++]);
         }
         return r < 0 ? r : rest_view_add_leases(a, leases, n, view);
 }

@@ -6,8 +6,7 @@
 #include "pkeyd_rest/pkeyd_bus.h"
 #include "rest/rest_edit.h"
 #include "rest/rest_view.h"
-
-#define _cleanup_message_ _cleanup_(sd_bus_message_unrefp)
+#include "shell/bus_fields.h"
 
 /* Calls of ListWhole, of Ports, and of EditWith or ReleaseWith; only while there is a connection. *ret owned. */
 int lease_messages_list(const struct pkeyd_bus *b, const char *pool, sd_bus_message **ret);

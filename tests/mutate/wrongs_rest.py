@@ -126,6 +126,7 @@ WRONGS = [
     Wrong("door-unread-answer-is-known", JOBS, "fail(job, true, what, strerror(-error));", "fail(job, false, what, strerror(-error));"),
     Wrong("door-last-error-is-the-reason", MESSAGES, "if (ret->code || strcmp(severity", "if (strcmp(severity"),
     Wrong("door-warning-is-the-reason", MESSAGES, 'if (ret->code || strcmp(severity, "error") != 0)', "if (ret->code)"),
-    Wrong("door-members-are-full", MESSAGES, "p_key_is_full((struct p_key) { key }) ? MEMBERSHIP_FULL : MEMBERSHIP_LIMITED", "p_key_is_full((struct p_key) { key }) ? MEMBERSHIP_FULL : MEMBERSHIP_FULL"),
+    Wrong("door-members-are-full", MESSAGES, "p_key_is_full(m->key) ? MEMBERSHIP_FULL : MEMBERSHIP_LIMITED", "p_key_is_full(m->key) ? MEMBERSHIP_FULL : MEMBERSHIP_FULL"),
+    Wrong("door-cuts-numbers", MESSAGES, "l.mtu > UINT8_MAX || ", ""),
     Wrong("door-refused-is-notice", JOURNAL, "a->outcome == REST_STORED ? DOOR_EVENT_CHANGE_STORED : DOOR_EVENT_CHANGE_REFUSED", "DOOR_EVENT_CHANGE_STORED"),
 ]

@@ -11,6 +11,7 @@ from harness import PATIENCE, check
 
 CALL, RETURN, ERROR = 1, 2, 3
 PATH, INTERFACE, MEMBER, ERROR_NAME, REPLY_SERIAL, DESTINATION, SENDER, SIGNATURE = range(1, 9)
+NUMBERS = {"y": "B", "q": "H", "b": "I", "u": "I", "t": "Q"}
 TYPES = {PATH: "o", INTERFACE: "s", MEMBER: "s", ERROR_NAME: "s", REPLY_SERIAL: "u", DESTINATION: "s", SENDER: "s", SIGNATURE: "g"}
 
 
@@ -19,12 +20,12 @@ def align(data, n):
 
 
 def put(data, kind, value):
-    """Appends a value. kind: s, o, g, u, or a and the alignment of an element, as a8; the value then is the bytes of the elements."""
+    """Appends a value. kind: s, o, g, a number, or a and the alignment of an element, as a8; the value then is the bytes of the elements."""
     if kind == "g":
         return data + struct.pack("<B", len(value)) + value.encode() + b"\0"
+    if kind in NUMBERS:
+        return align(data, struct.calcsize("<" + NUMBERS[kind])) + struct.pack("<" + NUMBERS[kind], value)
     data = align(data, 4)
-    if kind == "u":
-        return data + struct.pack("<I", value)
     if kind[0] == "a":
         return align(data + struct.pack("<I", len(value)), int(kind[1:])) + value
     return data + struct.pack("<I", len(value.encode())) + value.encode() + b"\0"
@@ -37,7 +38,18 @@ def body_of(*values):
     return data
 
 
-NO_LEASES = "aa{sv}", body_of(("a4", b""))
+def listed(*leases):
+    """The answer to ListWhole. leases: {key: (kind, value)} of each."""
+    elements = bytes(4)  # what is before the elements counts for their alignment
+    for lease in leases:
+        entries = b""
+        for key, (kind, value) in lease.items():
+            entries = put(put(put(align(entries, 8), "s", key), "g", kind), kind, value)
+        elements = put(elements, "a8", entries)
+    return "aa{sv}", body_of(("a4", elements[4:]))
+
+
+NO_LEASES = listed()
 NO_PORTS = "a(ttyqsyy)", body_of(("a8", b""))
 
 

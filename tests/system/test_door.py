@@ -15,7 +15,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 from door import KUBE, PASSWORD, SLURM, Door, basic, descriptors, free_port, hash_of, loopback
-from fake_pkeyd import NO_LEASES, FakePkeyd, body_of, edited
+from fake_pkeyd import NO_LEASES, FakePkeyd, body_of, edited, listed
 from harness import BUILD, Fabric, PATIENCE, Skip, check, check_equal, main, program, read_file, wait_for
 from private_bus import Bus, require
 
@@ -175,6 +175,30 @@ def test_errors_of_pkeyd():
         pkeyd = FakePkeyd(bus)
         edit(lambda call: call.answer(*edited())).expect(200)
         check_equal([door.text().count(ABSENT), door.text().count(FOUND)], [1, 1], "logged:\n" + door.text())
+        door.stop()
+
+
+def test_leases_of_pkeyd():
+    """Unknown keys, and keys of an unexpected type, are skipped. A list with a lease that lacks something, or with a number that is too
+    large, is refused."""
+    with Place() as place:
+        require()
+        bus = Bus(place)
+        door, pkeyd = Door(place, bus), FakePkeyd(bus)
+        one = {"Id": ("s", "rest:0x2000"), "State": ("s", "active"), "PKey": ("q", 0x2000), "Open": ("b", 1), "Keep": ("b", 1)}
+        other = {**one, "Id": ("s", "rest:0x2001"), "PKey": ("q", 0x2001), "Mtu": ("y", 4), "RateLimit": ("q", 25)}
+
+        def answer(*leases):
+            pkeyd.on["ListWhole"] = lambda call: call.answer(*listed(*leases))
+            return door.request("GET", PKEYS + "?qos_conf=true")
+
+        expected = answer(one, other).expect(200).json()
+        check("0x2000" in expected and "0x2001" in expected, expected)
+        odd = {"New": ("s", "x"), "Index0": ("s", "0x1"), "Members": ("t", 1), "Mtu": ("s", "2")}
+        check_equal(answer({**odd, **one}, other).expect(200).json(), expected, "with odd keys")
+        for bad in ({"State": ("u", 1)}, {"Id": ("t", 1)}, {"PKey": ("q", 0)}, {"PKey": ("u", 0x12000)}, {"Mtu": ("q", 0x104)},
+                    {"ServiceLevel": ("u", 0x100)}, {"RateLimit": ("t", 1 << 32)}):
+            answer(one, {**other, **bad}).expect(503, "the answer of pkeyd cannot be read")
         door.stop()
 
 
