@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "knowledge/held.h"
 #include "util/text.h"
 
 #define COUNTER "counter"
@@ -66,15 +67,18 @@ static void add_counter(struct page *p, const char *name, const char *help, uint
         add_value(p, name, COUNTER, help, value);
 }
 
-/* seconds: 0: never, and left out. */
-static void add_timestamp(struct page *p, const char *name, const char *help, uint64_t seconds)
+/* when: 0: never, and left out. */
+static void add_timestamp(struct page *p, const char *name, const char *help, usec_t when)
 {
-        if (seconds > 0)
-                add_gauge(p, name, help, seconds);
+        if (when > 0)
+                add_gauge(p, name, help, when / USEC_PER_SEC);
 }
 
+/* usec: 0: unknown, and left out. */
 static void add_duration(struct page *p, const char *name, const char *help, usec_t usec)
 {
+        if (usec == 0)
+                return;
         add_family(p, name, GAUGE, help);
         add_sample_name(p, name);
         text_add(&p->text, " %" PRIu64 ".%06u\n", usec / USEC_PER_SEC, (unsigned) (usec % USEC_PER_SEC));
@@ -201,11 +205,13 @@ static void add_port(struct page *p, struct arena *a, const struct subnet *s, st
 
 static void add_series_labels(struct page *p, struct arena *a, const struct metrics *m, const struct series *s)
 {
+        const struct snapshot *snapshot = m->control->snapshot;
+
         text_add(&p->text, "source=\"%s\"", violation_source_to_string(s->first->source));
         if (s->rest)
                 text_add(&p->text, ",rest=\"true\"");
         else
-                add_port(p, a, m->subnet, s->first->port, s->first->host);
+                add_port(p, a, snapshot ? snapshot->subnet : NULL, s->first->port, s->first->host);
         text_add(&p->text, "} ");
 }
 
@@ -263,10 +269,9 @@ static void add_poll(struct page *p, const struct violation_poll_counters *poll)
         add_gauge(p, "pkeyd_silent_ports", "Polled ports that did not answer the last time.", poll->n_silent);
         add_counter(p, "pkeyd_poll_rounds_total", "Rounds in which every polled port that answers was queried once.",
                     poll->n_rounds);
-        if (poll->cycle_duration > 0)
-                add_duration(p, "pkeyd_poll_duration_seconds",
-                             "How long it last took to query every polled port once; ports without an answer wait for each other.",
-                             poll->cycle_duration);
+        add_duration(p, "pkeyd_poll_duration_seconds",
+                     "How long it last took to query every polled port once; ports without an answer wait for each other.",
+                     poll->cycle_duration);
         add_gauge(p, "pkeyd_poll_late", "1 if, in most rounds, violations.interval is too short to query each port once.",
                   poll->is_late);
 }
@@ -289,88 +294,94 @@ static void add_notices(struct page *p, const struct notices_status *notices)
 static void add_daemon(struct page *p, const struct metrics *m)
 {
         static const char info[] = "pkeyd_build_info";
+        const struct control_status *s = m->control;
+        const struct generation *g = s->in_force ? s->in_force : s->wanted;
+        uint64_t n_errors = s->n_file_errors + (g ? g->n_refused : 0);
 
         add_family(p, info, GAUGE, "1; the label is the version of pkeyd.");
         open_labels(p, info);
         text_add(&p->text, "version=\"%s\"} 1\n", m->version);
         add_timestamp(p, "pkeyd_start_time_seconds", "When pkeyd was started.", m->started);
-        add_gauge(p, "pkeyd_audit_mode", "1 if pkeyd compares and never writes (mode: audit).", m->audit);
+        add_gauge(p, "pkeyd_audit_mode", "1 if pkeyd compares and never writes (mode: audit).", g && g->audits);
         add_gauge(p, "pkeyd_standing_by", "1 if pkeyd stands by, because the master SM is on another host (role: follow-sm).",
-                  m->is_standby);
-        add_gauge(p, "pkeyd_policy_generation", "The generation of the policy that is in force; 0 for none.", m->generation);
+                  s->standby);
+        add_gauge(p, "pkeyd_policy_generation", "The generation of the policy that is in force; 0 for none.",
+                  s->in_force ? s->in_force->number : 0);
         add_gauge(p, "pkeyd_policy_accepted", "1 if the files as they were last loaded were accepted, 0 if refused.",
-                  m->n_policy_errors == 0);
-        add_gauge(p, "pkeyd_policy_errors", "Errors for which the files as they were last loaded were refused.",
-                  m->n_policy_errors);
+                  n_errors == 0);
+        add_gauge(p, "pkeyd_policy_errors", "Errors for which the files as they were last loaded were refused.", n_errors);
 }
 
-static void add_ports(struct page *p, const struct metrics *m)
+static void add_ports(struct page *p, const struct control_status *s)
 {
-        if (m->knows_ports) {
-                add_gauge(p, "pkeyd_ports_managed", "Ports whose P_Key tables pkeyd manages.", m->n_managed);
-                add_gauge(p, "pkeyd_ports_verified", "Managed ports that were read and match the policy.", m->n_verified);
-                add_gauge(p, "pkeyd_ports_drifted", "Managed ports that were read and differ from the policy.", m->n_drifted);
-                add_gauge(p, "pkeyd_ports_unreachable", "Managed ports that could not be read.", m->n_unreachable);
+        size_t n;
+
+        if (s->numbers.compared) {
+                add_gauge(p, "pkeyd_ports_managed", "Ports whose P_Key tables pkeyd manages.", s->ports.managed);
+                add_gauge(p, "pkeyd_ports_verified", "Managed ports that were read and match the policy.", s->ports.right);
+                add_gauge(p, "pkeyd_ports_drifted", "Managed ports that were read and differ from the policy.", s->ports.differ);
+                add_gauge(p, "pkeyd_ports_unreachable", "Managed ports that could not be read.", s->ports.unreachable);
                 add_gauge(p, "pkeyd_silent_links", "Links that are up and whose other end did not answer discovery.",
-                          m->n_silent_links);
+                          s->ports.silent);
                 add_gauge(p, "pkeyd_frozen_ports",
-                          "Frozen endports: pkeyd writes neither to them nor to the switch ports beside them.", m->n_frozen);
-                add_gauge(p, "pkeyd_name_claims", "Nodes that call themselves by a name that is not pinned to them.", m->n_claims);
+                          "Frozen endports: pkeyd writes neither to them nor to the switch ports beside them.", s->n_frozen);
+                add_gauge(p, "pkeyd_name_claims", "Nodes that call themselves by a name that is not pinned to them.", s->n_claims);
         }
-        if (m->knows_held) {
-                add_gauge(p, "pkeyd_held_bases", "Held bases: a change waits, because too little is known of a port.",
-                          m->n_held_bases);
+        if (s->held) {
+                (void) held_list_items(s->held, &n);
+                add_gauge(p, "pkeyd_held_bases", "Held bases: a change waits, because too little is known of a port.", n);
                 add_gauge(p, "pkeyd_held_ports", "Ports that hold a base: changes wait until pkeyd knows what these ports have.",
-                          m->n_held_ports);
+                          held_list_n_ports(s->held));
         }
-        add_counter(p, "pkeyd_drifts_total", "Tables that matched the policy and later differed from it.", m->n_drifts);
+        add_counter(p, "pkeyd_drifts_total", "Tables that matched the policy and later differed from it.", s->numbers.n_drifts);
 }
 
-static void add_leases(struct page *p, const struct metrics *m)
+static void add_leases(struct page *p, const struct leases *leases)
 {
         static const char name[] = "pkeyd_leases";
+        uint32_t n[LEASE_N_STATES];
 
+        leases_count(leases, n);
         add_family(p, name, GAUGE, "Leases by state: granting; active; releasing (a port may still hold the P_Key).");
-        add_labelled(p, name, "state", "granting", m->n_granting);
-        add_labelled(p, name, "state", "active", m->n_active);
-        add_labelled(p, name, "state", "releasing", m->n_releasing);
+        add_labelled(p, name, "state", "granting", n[LEASE_GRANTING]);
+        add_labelled(p, name, "state", "active", n[LEASE_ACTIVE]);
+        add_labelled(p, name, "state", "releasing", n[LEASE_RELEASING]);
 }
 
 static void add_sweeps(struct page *p, const struct metrics *m)
 {
         static const char name[] = "pkeyd_passes_total";
+        const struct control_numbers *n = &m->control->numbers;
 
         add_family(p, name, COUNTER,
                    "Sweeps, by result: done; partial (ports failed, or a base is held); refused (the policy cannot "
                    "be carried out on this fabric); failed.");
-        add_labelled(p, name, "result", "done", m->sweeps.done);
-        add_labelled(p, name, "result", "partial", m->sweeps.partial);
-        add_labelled(p, name, "result", "refused", m->sweeps.refused);
-        add_labelled(p, name, "result", "failed", m->sweeps.failed);
-        if (m->swept)
-                add_duration(p, "pkeyd_sweep_duration_seconds", "How long the last sweep of the whole fabric took.",
-                             m->sweep_duration);
-        if (m->planned)
-                add_duration(p, "pkeyd_plan_duration_seconds", "How long the last comparison with the policy and the plan took.",
-                             m->plan_duration);
-        if (m->applied)
-                add_duration(p, "pkeyd_apply_duration_seconds", "How long it took to carry out the last plan that was not empty.",
-                             m->apply_duration);
+        add_labelled(p, name, "result", "done", n->sweeps[SWEEP_DONE]);
+        add_labelled(p, name, "result", "partial", n->sweeps[SWEEP_PARTIAL]);
+        add_labelled(p, name, "result", "refused", n->sweeps[SWEEP_REFUSED]);
+        add_labelled(p, name, "result", "failed", n->sweeps[SWEEP_FAILED]);
+        add_duration(p, "pkeyd_sweep_duration_seconds", "How long the last sweep of the whole fabric took.", n->sweep_duration);
+        add_duration(p, "pkeyd_plan_duration_seconds", "How long the last comparison with the policy and the plan took.",
+                     m->plan_duration);
+        add_duration(p, "pkeyd_apply_duration_seconds", "How long it took to carry out the last plan that was not empty.",
+                     n->apply_duration);
         add_timestamp(p, "pkeyd_last_pass_timestamp_seconds", "When a sweep last came to its end, also if ports failed.",
-                      m->last_sweep);
+                      n->last_sweep);
         add_timestamp(p, "pkeyd_last_success_timestamp_seconds",
                       "When a sweep last ended with every table matching the policy, also in audit mode and on a standby.",
-                      m->last_success);
-        add_timestamp(p, "pkeyd_last_apply_timestamp_seconds", "When a plan was last carried out in full.", m->last_apply);
+                      n->last_success);
+        add_timestamp(p, "pkeyd_last_apply_timestamp_seconds", "When a plan was last carried out in full.", n->last_apply);
 }
 
 static void add_mads(struct page *p, const struct metrics *m)
 {
+        const struct control_numbers *n = &m->control->numbers;
+
         add_counter(p, "pkeyd_writes_total", "Confirmed writes to P_Key tables and switch ports, as the journal counts them.",
-                    m->n_writes);
-        add_counter(p, "pkeyd_writes_failed_total", "Writes that could not be confirmed.", m->n_writes_failed);
+                    n->n_writes);
+        add_counter(p, "pkeyd_writes_failed_total", "Writes that could not be confirmed.", n->n_writes_failed);
         add_counter(p, "pkeyd_writes_refused_by_gate_total",
-                    "Writes that could have broken a promise and were not sent: each is a bug of pkeyd.", m->n_refused_by_gate);
+                    "Writes that could have broken a promise and were not sent: each is a bug of pkeyd.", n->n_refused_by_gate);
         add_counter(p, "pkeyd_mads_sent_total", "MADs sent, every try of each.", m->mads.sent);
         add_counter(p, "pkeyd_mads_retried_total", "MADs sent again because no answer came.", m->mads.retried);
         add_counter(p, "pkeyd_mads_answered_total", "MADs that were answered.", m->mads.answered);
@@ -384,8 +395,8 @@ int metrics_print(const struct metrics *m, char **ret, size_t *ret_n)
         struct page page = { .fabric = m->fabric };
 
         add_daemon(&page, m);
-        add_ports(&page, m);
-        add_leases(&page, m);
+        add_ports(&page, m->control);
+        add_leases(&page, m->control->leases);
         add_sweeps(&page, m);
         add_mads(&page, m);
         add_violations(&page, m);

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * metrics/: numbers -> a text that Prometheus reads.
+ * metrics/: the status of control and other numbers -> a text that Prometheus reads.
  *
  *     struct metrics --metrics_print--> the text format 0.0.4, for the textfile collector of node_exporter
  *
@@ -22,48 +22,21 @@
  * This folder does not know where the text goes, or what time it is.
  */
 
-#include "mad_engine/mad_engine.h"
+#include "control/control.h"
 #include "notices/notices.h"
 #include "violations/poll.h"
 #include "violations/violations.h"
 
 #define METRICS_MAX_SERIES 5000
 
-/* Sweeps since the start, by result. */
-struct metrics_sweeps {
-        uint64_t done, partial, refused, failed;
-};
-
 struct metrics {
         const char *version;
         const char *fabric;    /* a label of every series; NULL: none */
-        uint64_t started;      /* this and the next three in seconds since 1970; 0: never */
-        uint64_t last_sweep;   /* the end of the last complete sweep */
-        uint64_t last_success; /* the end of the last sweep after which every table matched the policy */
-        uint64_t last_apply;   /* all writes were confirmed */
-
-        uint64_t generation;      /* in force; 0: none */
-        uint64_t n_policy_errors; /* of the files that were last loaded; 0: they were accepted */
-        bool audit;
-        bool is_standby;          /* the other head node writes */
-
-        bool knows_ports;            /* the following seven are known */
-        uint32_t n_managed, n_verified, n_drifted, n_unreachable, n_silent_links;
-        uint32_t n_frozen;           /* endports; each with its switch port is neither verified nor drifted */
-        uint32_t n_claims;           /* nodes that claim a name */
-        uint64_t n_drifts;           /* tables that matched the policy and later differed from it, since the start */
-
-        bool knows_held;             /* the following two are known */
-        uint32_t n_held_bases, n_held_ports; /* bases in which a change waits; ports that changes wait for */
-
-        uint32_t n_granting, n_active, n_releasing; /* leases */
-
-        bool planned, applied, swept;
-        usec_t plan_duration, apply_duration, sweep_duration; /* of the last one */
-        struct metrics_sweeps sweeps;
-        uint64_t n_writes, n_writes_failed, n_refused_by_gate;
+        usec_t started;        /* CLOCK_REALTIME */
+        usec_t plan_duration;  /* of the last plan; 0: there was none */
         struct mad_engine_counters mads;
 
+        const struct control_status *control;        /* borrows; its snapshot has the names of ports */
         const struct notices_status *notices;        /* borrows; NULL: there is no subscription */
         const struct violation_poll_counters *poll;  /* borrows; NULL: there is no poll */
 
@@ -71,7 +44,6 @@ struct metrics {
         const struct violation_record *records;      /* borrows; as violations_records() gives them */
         uint32_t n_records;
         uint64_t violations[VIOLATION_N_SOURCES];    /* as violations_total() gives them */
-        const struct subnet *subnet;                 /* borrows; has the names of ports; NULL: none */
         usec_t now;                                  /* by the clock of the records; and the same time ... */
         usec_t realtime;                             /* ... in microseconds since 1970 */
 };

@@ -465,7 +465,6 @@ static void collect_metrics(struct metrics *m, void *userdata)
         struct daemon *d = userdata;
 
         opened_port_get_counters(&d->port, &m->mads);
-        m->planned = d->n_plans > 0;
         m->plan_duration = d->plan_duration;
         monitor_collect(d->monitor, m);
 }

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "config.h"
-#include "knowledge/held.h"
 #include "shell/fabric.h"
 #include "shell/file.h"
 #include "shell/timer.h"
@@ -24,77 +23,13 @@ struct metrics_file {
         metrics_collector collect;
         void *userdata;
         sd_event_source *due;
-        uint64_t started;        /* seconds since 1970 */
+        usec_t started;          /* CLOCK_REALTIME */
         uint64_t n_sweeps;       /* when the file was last written */
         size_t n_file_errors;
         char *path;              /* the last file that was written, or should have been; NULL: none */
         bool is_written;         /* that file is pkeyd's */
         bool failed;             /* the last write to that path, which was logged */
 };
-
-/* --- numbers ---------------------------------------------------------------------------------------------------- */
-
-static void collect_numbers(const struct control_numbers *n, struct metrics *m)
-{
-        m->last_sweep = n->last_sweep / USEC_PER_SEC;
-        m->last_success = n->last_success / USEC_PER_SEC;
-        m->last_apply = n->last_apply / USEC_PER_SEC;
-        m->sweeps.done = n->sweeps[SWEEP_DONE];
-        m->sweeps.partial = n->sweeps[SWEEP_PARTIAL];
-        m->sweeps.refused = n->sweeps[SWEEP_REFUSED];
-        m->sweeps.failed = n->sweeps[SWEEP_FAILED];
-        m->n_writes = n->n_writes;
-        m->n_writes_failed = n->n_writes_failed;
-        m->n_refused_by_gate = n->n_refused_by_gate;
-        m->n_drifts = n->n_drifts;
-        m->knows_ports = n->compared;
-        m->applied = n->apply_duration > 0;
-        m->apply_duration = n->apply_duration;
-        m->swept = n->sweep_duration > 0;
-        m->sweep_duration = n->sweep_duration;
-}
-
-static void collect_held(const struct held_list *held, struct metrics *m)
-{
-        size_t n = 0;
-
-        if (!held)
-                return;
-        (void) held_list_items(held, &n);
-        m->knows_held = true;
-        m->n_held_bases = (uint32_t) n;
-        m->n_held_ports = held_list_n_ports(held);
-}
-
-static void collect(const struct metrics_file *f, struct metrics *m)
-{
-        const struct control_status *s = control_get_status(f->control);
-        const struct generation *g = s->in_force ? s->in_force : s->wanted;
-        uint32_t leases[LEASE_N_STATES];
-
-        *m = (struct metrics) { .version = PACKAGE_VERSION, .fabric = f->fabric, .started = f->started };
-        collect_numbers(&s->numbers, m);
-        m->generation = s->in_force ? s->in_force->number : 0;
-        m->audit = g && g->audits;
-        m->is_standby = s->standby;
-        m->n_policy_errors = s->n_file_errors + (g ? g->n_refused : 0);
-        m->subnet = s->snapshot ? s->snapshot->subnet : NULL;
-        m->n_managed = s->ports.managed;
-        m->n_verified = s->ports.right;
-        m->n_drifted = s->ports.differ;
-        m->n_unreachable = s->ports.unreachable;
-        m->n_silent_links = s->ports.silent;
-        m->n_frozen = s->n_frozen;
-        m->n_claims = s->n_claims;
-        collect_held(s->held, m);
-        leases_count(s->leases, leases);
-        m->n_granting = leases[LEASE_GRANTING];
-        m->n_active = leases[LEASE_ACTIVE];
-        m->n_releasing = leases[LEASE_RELEASING];
-        m->now = clock_now();
-        m->realtime = clock_wall();
-        f->collect(m, f->userdata);
-}
 
 /* --- writing ---------------------------------------------------------------------------------------------------- */
 
@@ -117,13 +52,16 @@ static bool is_of_another(const struct metrics_file *f, const char *path)
 static int write_file(const struct metrics_file *f, const char *path)
 {
         _cleanup_free_ char *text = NULL;
-        struct metrics m;
+        struct metrics m = {
+                .version = PACKAGE_VERSION, .fabric = f->fabric, .started = f->started, .control = control_get_status(f->control),
+                .now = clock_now(), .realtime = clock_wall(),
+        };
         size_t n;
         int r;
 
         if (is_of_another(f, path))
                 return -EEXIST;
-        collect(f, &m);
+        f->collect(&m, f->userdata);
         r = metrics_print(&m, &text, &n);
         return r < 0 ? r : file_write_public(path, text, n);
 }
@@ -240,7 +178,7 @@ int metrics_file_new(sd_event *event, const char *fabric, const struct control *
                 return -ENOMEM;
         *f = (struct metrics_file) {
                 .fabric = fabric, .control = control, .journal = journal, .collect = collector, .userdata = userdata,
-                .started = clock_wall() / USEC_PER_SEC,
+                .started = clock_wall(),
         };
         r = sd_event_add_time(event, &f->due, CLOCK_MONOTONIC, clock_now() + EVERY, 0, on_due, f);
         if (r < 0)

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "knowledge/held.h"
+#include "knowledge_fixture.h"
 #include "metrics/metrics.h"
 
 /*
@@ -15,17 +17,23 @@
 
 static const struct violation_ends no_ends;
 
-static struct arena *arena;
+static struct generation generation;
+static struct snapshot snapshot;
+static struct leases *leases;
+static struct control_status status;
 
 static void setup(void)
 {
-        arena = arena_new();
-        ck_assert_ptr_nonnull(arena);
+        knowledge_setup();
+        leases = leases_new();
+        ck_assert_ptr_nonnull(leases);
+        status = (struct control_status) { .leases = leases };
 }
 
 static void teardown(void)
 {
-        arena = arena_free(arena);
+        leases = leases_free(leases);
+        knowledge_teardown();
 }
 
 static char *print(const struct metrics *m, size_t *ret_n)
@@ -75,7 +83,7 @@ static void add_node(struct subnet_builder *b, uint64_t guid, enum node_type typ
 }
 
 /* A switch; on its port 3 a host, on its port 4 one whose name is hostile, and one with two ports that nothing leads to. */
-static struct subnet *make_subnet(void)
+static struct subnet *named_subnet(void)
 {
         struct subnet_builder *b;
         struct subnet *s;
@@ -120,23 +128,70 @@ static const struct notices_status notices = { .state = NOTICES_SUBSCRIBED, .n_r
 static const struct violation_poll_counters poll = { .n_ports = 4000, .n_silent = 2, .n_rounds = 77,
                                                       .cycle_duration = 340 * USEC_PER_SEC, .is_late = true };
 
+/* Three bases wait for two hosts, whose tables were not read. */
+static const struct held_list *hold(void)
+{
+        struct subnet *s = discover(ALL, 0, 0, 0);
+        struct held_list *list = held_list_new(arena);
+        struct p_key block[P_KEY_BLOCK_ENTRIES];
+
+        read_host(s, 2, 0);
+        read_host(s, 3, 0);
+        read_table(s, port_at(s, SWITCH, 0), 0);
+        want(s, 0xc);
+        for (uint16_t base = 1; base <= 3; base++) {
+                block_of(0x8000 | base, block);
+                ck_assert_int_eq(held_collect(list, k, host_record(2), 0, block, base), 0);
+        }
+        return list;
+}
+
+static void add_leases(enum lease_state state, unsigned n)
+{
+        static uint16_t base;
+
+        for (unsigned i = 0; i < n; i++) {
+                struct lease *lease = lease_new();
+
+                lease->id = arena_printf(lease->arena, "lease%u", (unsigned) ++base);
+                lease->base = base;
+                lease->state = state;
+                ck_assert_int_eq(leases_restore(leases, lease), 0);
+        }
+}
+
+static struct metrics with_violations(void)
+{
+        snapshot.subnet = named_subnet();
+        status.snapshot = &snapshot;
+        return (struct metrics) { .version = "1", .control = &status, .has_violations = true, .now = NOW, .realtime = REALTIME };
+}
+
 static struct metrics full(void)
 {
+        generation = (struct generation) { .number = 7, .n_refused = 1, .audits = true };
+        snapshot.subnet = named_subnet();
+        add_leases(LEASE_GRANTING, 1);
+        add_leases(LEASE_ACTIVE, 12);
+        add_leases(LEASE_RELEASING, 2);
+        status = (struct control_status) {
+                .standby = true, .n_file_errors = 2, .in_force = &generation, .snapshot = &snapshot,
+                .ports = { .managed = 104, .right = 100, .differ = 3, .unreachable = 1, .silent = 4 }, .n_frozen = 2, .n_claims = 6,
+                .numbers = {
+                        .sweeps = { [SWEEP_DONE] = 20, [SWEEP_PARTIAL] = 3, [SWEEP_REFUSED] = 2, [SWEEP_FAILED] = 1 },
+                        .last_sweep = 1699999999 * USEC_PER_SEC, .last_success = 1699999000 * USEC_PER_SEC,
+                        .last_apply = 1699995000 * USEC_PER_SEC, .apply_duration = 12 * USEC_PER_SEC + 1,
+                        .sweep_duration = USEC_PER_SEC, .n_writes = 43, .n_writes_failed = 4, .n_refused_by_gate = 1, .n_drifts = 9,
+                        .compared = true,
+                },
+                .leases = leases, .held = hold(),
+        };
         return (struct metrics) {
-                .version = "1.2.3", .started = 1699990000, .last_sweep = 1699999999, .last_success = 1699999000,
-                .last_apply = 1699995000, .generation = 7, .n_policy_errors = 3, .audit = true, .is_standby = true,
-                .knows_ports = true, .n_managed = 104, .n_verified = 100, .n_drifted = 3, .n_unreachable = 1, .n_silent_links = 4,
-                .n_frozen = 2, .n_claims = 6,
-                .n_drifts = 9,
-                .knows_held = true, .n_held_bases = 3, .n_held_ports = 2,
-                .n_granting = 1, .n_active = 12, .n_releasing = 2,
-                .planned = true, .applied = true, .swept = true,
-                .plan_duration = 1500, .apply_duration = 12 * USEC_PER_SEC + 1, .sweep_duration = USEC_PER_SEC,
-                .sweeps = { 20, 3, 2, 1 }, .n_writes = 43, .n_writes_failed = 4, .n_refused_by_gate = 1,
+                .version = "1.2.3", .started = 1699990000 * USEC_PER_SEC, .control = &status, .plan_duration = 1500,
                 .mads = { .sent = 1000, .retried = 20, .timed_out = 21, .answered = 979, .busy = 5, .malformed = 6 },
                 .notices = &notices, .poll = &poll, .has_violations = true, .records = records,
                 .n_records = ELEMENTS(records), .violations = { 65538, 18, 255, 1, 1, 0, 542 },
-                .subnet = make_subnet(), .now = NOW, .realtime = REALTIME,
+                .now = NOW, .realtime = REALTIME,
         };
 }
 
@@ -144,12 +199,12 @@ static struct metrics full(void)
 static void same_lines(const char *got, const char *expected)
 {
         while (*got || *expected) {
-                size_t n = strcspn(got, "\n"), k = strcspn(expected, "\n");
+                size_t n = strcspn(got, "\n"), n_expected = strcspn(expected, "\n");
 
-                ck_assert_msg(n == k && memcmp(got, expected, n) == 0, "got: %.*s\nexpected: %.*s", (int) n, got, (int) k,
-                              expected);
+                ck_assert_msg(n == n_expected && memcmp(got, expected, n) == 0, "got: %.*s\nexpected: %.*s", (int) n, got,
+                              (int) n_expected, expected);
                 got += n + (got[n] == '\n');
-                expected += k + (expected[k] == '\n');
+                expected += n_expected + (expected[n_expected] == '\n');
         }
 }
 
@@ -203,7 +258,7 @@ END_TEST
 /* A daemon that has just begun knows little, and says no more than that. */
 START_TEST(what_is_not_known)
 {
-        struct metrics m = { .version = "1" };
+        struct metrics m = { .version = "1", .control = &status };
         const char *text = print(&m, NULL);
 
         has_line(text, "pkeyd_policy_generation 0");
@@ -221,7 +276,7 @@ END_TEST
 /* With a violation table in which nothing stands: zeros, so that the first violation is an increase. */
 START_TEST(no_violations)
 {
-        struct metrics m = { .version = "1", .has_violations = true };
+        struct metrics m = with_violations();
         const char *text = print(&m, NULL);
 
         ck_assert_uint_eq(count(text, "pkeyd_fabric_violations_total{"), VIOLATION_N_SOURCES);
@@ -237,7 +292,7 @@ START_TEST(no_picture)
         struct metrics m = full();
         const char *text;
 
-        m.subnet = NULL;
+        status.snapshot = NULL;
         text = print(&m, NULL);
         ck_assert_uint_eq(count(text, "pkeyd_violations_total{"), 8);
         has_line(text, "pkeyd_violations_total{source=\"trap_259\",node_guid=\"0x0000000000000010\",port=\"3\"} 542");
@@ -253,15 +308,14 @@ START_TEST(of_hosts)
                                        .node = "away", .device = "mlx5_1", .at_switch = "leaf07/3", .switch_name = "leaf07",
                                        .switch_port = 3 };
         struct violations *v = violations_new(&config);
-        struct metrics m = { .version = "1", .has_violations = true, .subnet = make_subnet(), .now = NOW,
-                             .realtime = REALTIME };
+        struct metrics m = with_violations();
         const char *text;
 
         ck_assert_ptr_nonnull(v);
         ck_assert_int_eq(violations_set_host(v, leaf, &away), 0);
         ck_assert_int_eq(violations_see_counter(v, 1, leaf, VIOLATION_RCV_CONSTRAINT, 64, 0), 0);
         ck_assert_int_eq(violations_see_counter(v, 2, leaf, VIOLATION_RCV_CONSTRAINT, 64, 200), 0);
-        ck_assert_int_eq(violations_set_subnet(v, m.subnet), 0);
+        ck_assert_int_eq(violations_set_subnet(v, snapshot.subnet), 0);
         ck_assert_int_eq(violations_see_counter(v, 3, leaf, VIOLATION_RCV_CONSTRAINT, 64, 201), 0);
         ck_assert_int_eq(violations_see_counter(v, 4, leaf, VIOLATION_RCV_CONSTRAINT, 64, 203), 0);
         ck_assert_int_eq(violations_see_counter(v, 3, empty, VIOLATION_RCV_CONSTRAINT, 64, 0), 0);
@@ -290,8 +344,7 @@ START_TEST(of_violations)
         const struct violation_port host = { { 0x20 }, 1 }, leaf = { { 0x10 }, 3 };
         const struct notice one = { .trap = 259, .key = 0x8101 }, other = { .trap = 259, .key = 0x8102 };
         struct violations *v = violations_new(&config);
-        struct metrics m = { .version = "1", .has_violations = true, .subnet = make_subnet(), .now = NOW,
-                             .realtime = REALTIME };
+        struct metrics m = with_violations();
         const char *text;
 
         ck_assert_ptr_nonnull(v);
@@ -333,7 +386,8 @@ START_TEST(too_many)
 {
         const uint32_t n = METRICS_MAX_SERIES + 1500;
         struct violation_record *many = arena_new_array(arena, struct violation_record, n);
-        struct metrics m = { .version = "1", .has_violations = true, .records = many, .n_records = n, .now = NOW };
+        struct metrics m = { .version = "1", .control = &status, .has_violations = true, .records = many, .n_records = n,
+                             .now = NOW };
         uint64_t all = 0;
         const char *text;
 
