@@ -45,10 +45,10 @@ static json_t *base_to_json(uint16_t base)
         return json_sprintf("0x%04x", base);
 }
 
-/* POLICY_UNLIMITED does not fit into a JSON integer. */
+/* POLICY_UNLIMITED does not fit into a JSON integer; what else does not is refused as too long. */
 static json_int_t seconds_to_json(uint64_t seconds)
 {
-        return seconds > INT64_MAX ? -1 : (json_int_t) seconds;
+        return seconds == POLICY_UNLIMITED ? -1 : (json_int_t) MIN(seconds, LEASE_LONGEST + 1);
 }
 
 static json_t *wish_to_json(const struct lease_wish *w)
@@ -313,7 +313,7 @@ json_t *lease_request_to_json(const struct lease_request *q)
 {
         _cleanup_json_ json_t *o = json_pack("{s:s, s:s, s:o, s:I, s:I}", "kind", kinds[q->kind], "id", q->id,
                                              "names", JSON_ARRAY(i, q->by.n_names, json_string(q->by.names[i])),
-                                             "timeout", (json_int_t) q->timeout, "seconds", seconds_to_json(q->seconds));
+                                             "timeout", seconds_to_json(q->timeout), "seconds", seconds_to_json(q->seconds));
         bool ok = o && put_origin(o, &q->by.origin) == 0;
 
         if (ok && q->kind == LEASE_CREATE)

@@ -83,6 +83,26 @@ START_TEST(renew_and_release)
 }
 END_TEST
 
+/* The writer refuses them, as it refuses its own clients; what it cannot read it would not answer. */
+START_TEST(numbers_that_are_too_large)
+{
+        const uint64_t large[] = { UINT64_C(1) << 40, UINT64_C(1) << 62, INT64_MAX, UINT64_C(1) << 63, UINT64_MAX - 1 };
+
+        for (size_t i = 0; i < ELEMENTS(large); i++) {
+                struct lease_request got = pass_on(&(struct lease_request) {
+                        .kind = LEASE_CREATE, .by = CALLER, .id = "a", .timeout = large[i], .seconds = large[i],
+                        .wish = { .pool = "jobs", .members = "ALL", .seconds = large[i] },
+                });
+
+                ck_assert_uint_gt(got.timeout, LEASE_TIMEOUT_MAX);
+                ck_assert(got.seconds > LEASE_LONGEST && got.seconds < POLICY_UNLIMITED);
+                ck_assert(got.wish.seconds > LEASE_LONGEST && got.wish.seconds < POLICY_UNLIMITED);
+                json_decref(o);
+        }
+        o = NULL;
+}
+END_TEST
+
 static void check_options(const struct lease_options *a, const struct lease_options *b)
 {
         ck_assert_int_eq(a->sets_ip_over_ib, b->sets_ip_over_ib);
@@ -369,8 +389,8 @@ END_TEST
 int main(void)
 {
         const TTest *const tests[] = {
-                create, renew_and_release, edit, damaged_requests, reply_with_a_lease, a_left_out_member_has_no_index,
-                reply_without_a_lease, refusal, damaged_replies, reason_of_a_release,
+                create, renew_and_release, numbers_that_are_too_large, edit, damaged_requests, reply_with_a_lease,
+                a_left_out_member_has_no_index, reply_without_a_lease, refusal, damaged_replies, reason_of_a_release,
         };
         Suite *suite = suite_create("lease_json");
         TCase *c = tcase_create("lease_json");
