@@ -128,6 +128,16 @@ static void answer_at_once(struct control *c, uint64_t request, enum lease_outco
         control_do(c, &(struct control_action) { .kind = CONTROL_ANSWER_LEASE, .lease = &refusal->reply });
 }
 
+/* What is passed on is stored, for the other head node: it must not be a stranger's. */
+static int pass_on(struct control *c, const struct lease_request *q, struct findings *findings)
+{
+        int r = c->in_force ? leases_check_stranger(c->in_force->policy, &q->by, findings) : 0;
+
+        if (r == 0)
+                answer_at_once(c, q->by.request, LEASE_ELSEWHERE);
+        return r;
+}
+
 void leasing_request(struct control *c, const struct control_event *event)
 {
         struct lease_refusal *refusal = &c->lease_refusal;
@@ -137,11 +147,12 @@ void leasing_request(struct control *c, const struct control_event *event)
         findings_done(&refusal->findings);
         refusal->arena = arena_new();
         refusal->findings = (struct findings) { .arena = refusal->arena };
-        if (control_is_guest(c) && !c->status.stopping) {
-                answer_at_once(c, event->lease.by.request, LEASE_ELSEWHERE);
-                return;
-        }
-        r = refusal->arena ? carry_out(c, &event->lease, &refusal->findings) : -ENOMEM;
+        if (!refusal->arena)
+                r = -ENOMEM;
+        else if (control_is_guest(c) && !c->status.stopping)
+                r = pass_on(c, &event->lease, &refusal->findings);
+        else
+                r = carry_out(c, &event->lease, &refusal->findings);
         refusal->findings.out_of_memory |= r == -ENOMEM;
         if (r < 0)
                 answer_at_once(c, event->lease.by.request, LEASE_REFUSED);

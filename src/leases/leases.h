@@ -220,6 +220,9 @@ struct lease_caller {
 
 /* Each returns 0: the answer comes later; -EBADMSG: refused, the findings say why, nothing changed; -ENOMEM: nothing changed. */
 
+/* Refuses a caller whom no pool of the policy allows. For a request that another process judges. */
+int leases_check_stranger(const struct policy *policy, const struct lease_caller *by, struct findings *findings);
+
 /* Makes a lease, or waits for the one that exists with the same ID and wish. timeout: seconds, 0: LEASE_TIMEOUT. */
 int leases_create(struct leases *l, const struct lease_view *view, const struct lease_caller *by, const char *id,
                   const struct lease_wish *wish, uint64_t timeout, struct log *log, struct findings *findings);

@@ -195,6 +195,7 @@ static int check_text(const char *what, const char *text, size_t max, sd_bus_err
 
 static int check_request(const struct lease_request *q, sd_bus_error *error)
 {
+        size_t length = 0; /* of the members of all groups */
         int r = check_text("id", q->id, LEASE_MAX_TEXT, error);
 
         if (r == 0 && q->kind == LEASE_CREATE)
@@ -202,8 +203,13 @@ static int check_request(const struct lease_request *q, sd_bus_error *error)
                     check_text("members", q->wish.members, LEASE_MAX_TEXT, error);
         if (r == 0 && q->kind == LEASE_EDIT)
                 r = check_text("pool", q->edit.pool, LEASE_MAX_TEXT, error);
-        for (size_t i = 0; r == 0 && q->kind == LEASE_EDIT && i < q->edit.n_groups; i++)
+        for (size_t i = 0; r == 0 && q->kind == LEASE_EDIT && i < q->edit.n_groups; i++) {
+                length += strlen(q->edit.groups[i].members);
                 r = check_text("members", q->edit.groups[i].members, LEASE_MAX_EDIT_TEXT, error);
+        }
+        if (r == 0 && length > LEASE_MAX_EDIT_TEXT)
+                return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS, "members: longer than %d bytes in all groups",
+                                         LEASE_MAX_EDIT_TEXT);
         return r;
 }
 

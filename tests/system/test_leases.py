@@ -247,6 +247,9 @@ def test_hostile_arguments():
                 continue  # more than one argument of a program can be
             r = request(**how)
             check(r.returncode != 0 and words in r.stderr, how, r.stderr)
+        groups = [part for _ in range(4) for part in ("x" * 100000, "full", "false")]  # of which each is short enough
+        r = call(bus, "EditWith", "sssqa(ssb)a{sv}", "jobs", "job1", "add", "0", "4", *groups, "0")
+        check(r.returncode != 0 and "members: longer than" in r.stderr, r.stderr)
         for how in ({"pool": "p\u00e4ol"}, {"id_": "\u00fc"}, {"id_": ""}, {"members": ""}, {"members": "x" * 100000}, {"members": "," * 1000},
                     {"seconds": str(2 ** 64 - 2)}, {"timeout": str(2 ** 64 - 1)}):
             r = request(**how)

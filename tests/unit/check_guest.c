@@ -690,9 +690,11 @@ END_TEST
 
 #define POOL_POLICY POLICY_1 "pools:\n  jobs:\n    pkeys: 0x1000-0x1002\n    ports: ALL_CAS\n    lease: 1h\n    allow: alice\n"
 
+static const char *asker = "alice";
+
 static void ask(enum lease_request_kind kind, uint64_t request)
 {
-        static const char *const names[] = { "alice" };
+        const char *const names[] = { asker };
         struct control_event event = {
                 .kind = CONTROL_EVENT_LEASE,
                 .lease = {
@@ -721,6 +723,13 @@ START_TEST(passes_requests_on)
         ask_for_lease(5); /* while it reads */
         expect_answer(5, LEASE_ELSEWHERE);
         sweep();
+        asker = "mallory"; /* what is passed on is stored, so nobody but clients may ask */
+        for (enum lease_request_kind kind = LEASE_CREATE; kind <= LEASE_EDIT; kind++) {
+                ask(kind, 100 + kind);
+                expect_answer(100 + kind, LEASE_REFUSED);
+                ck_assert_int_eq(noted.code, FINDING_LEASE_ACCESS);
+        }
+        asker = "alice";
         ask_for_lease(6);
         expect_answer(6, LEASE_ELSEWHERE);
         ck_assert_ptr_null(leases_find(status()->leases, "job"));
