@@ -23,7 +23,7 @@ const char *lease_caller_name(const struct lease_caller *by)
         return by->origin.user[0] ? by->origin.user : "?";
 }
 
-static bool is_allowed(const struct policy_pool *pool, const struct lease_caller *by)
+bool leases_allow(const struct policy_pool *pool, const struct lease_caller *by)
 {
         for (size_t i = 0; i < by->n_names; i++)
                 if (text_is_one_of(by->names[i], pool->allow, pool->n_allow))
@@ -33,7 +33,7 @@ static bool is_allowed(const struct policy_pool *pool, const struct lease_caller
 
 static int check_caller(const struct policy_pool *pool, const struct lease_caller *by, struct findings *findings)
 {
-        if (is_allowed(pool, by))
+        if (leases_allow(pool, by))
                 return 0;
         return findings_error(findings, FINDING_LEASE_ACCESS, "an admin can add the user or one of its groups to `allow`, and reload",
                               "user %s (uid %u) may not use pool %s (allowed: %s)", lease_caller_name(by), by->origin.uid, pool->name,
@@ -43,7 +43,7 @@ static int check_caller(const struct policy_pool *pool, const struct lease_calle
 int leases_check_stranger(const struct policy *policy, const struct lease_caller *by, struct findings *findings)
 {
         for (uint32_t i = 0; i < policy->n_pools; i++)
-                if (is_allowed(&policy->pools[i], by))
+                if (leases_allow(&policy->pools[i], by))
                         return 0;
         return findings_error(findings, FINDING_LEASE_ACCESS, "an admin can add the user or one of its groups to `allow`, and reload",
                               "user %s (uid %u) may use no pool", lease_caller_name(by), by->origin.uid);

@@ -220,6 +220,8 @@ struct lease_caller {
 
 /* Each returns 0: the answer comes later; -EBADMSG: refused, the findings say why, nothing changed; -ENOMEM: nothing changed. */
 
+/* Whether `allow` of this pool has one of the names of the caller. */
+bool leases_allow(const struct policy_pool *pool, const struct lease_caller *by);
 /* Refuses a caller whom no pool of the policy allows. For a request that another process judges. */
 int leases_check_stranger(const struct policy *policy, const struct lease_caller *by, struct findings *findings);
 

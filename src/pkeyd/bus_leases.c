@@ -146,22 +146,58 @@ static int identify(struct caller *c, uint32_t uid, const char *const *names, si
         return 0;
 }
 
+static bool has_its_share(const struct bus_leases *l, uint32_t uid)
+{
+        size_t n = 0;
+
+        for (size_t i = 0; i < l->n_callers; i++)
+                n += l->callers[i]->arena && l->callers[i]->request.by.origin.uid == uid;
+        return uid != 0 && n >= BUS_MAX_LEASE_CALLS_OF_USER;
+}
+
+/* Whether the caller may use the pool without regard to its groups. */
+static bool is_allowed_by_name(const struct caller *c)
+{
+        const struct control_status *s = c->leases->status;
+        const struct lease_request *q = &c->request;
+        const struct lease *lease = leases_find(s->leases, q->id);
+        const char *name = q->kind == LEASE_CREATE ? q->wish.pool : q->kind == LEASE_EDIT ? q->edit.pool : lease ? lease->wish.pool : "";
+        const struct policy_pool *pool = s->in_force ? policy_find_pool(s->in_force->policy, name) : NULL;
+
+        return pool && leases_allow(pool, &q->by);
+}
+
+static int look_up(struct caller *c, uint32_t uid, bool with_groups)
+{
+        const char *const *names;
+        size_t n;
+        int r = user_list_names(c->arena, uid, with_groups, &names, &n);
+
+        if (r == 0 && !may_name_client(c, uid, names[0]))
+                return -EACCES;
+        return r ?: identify(c, uid, names, n);
+}
+
 /* The answer may come before this returns, and frees the caller. */
 static void ask(struct caller *c, uint32_t uid)
 {
-        const char *const *names = NULL;
-        size_t n = 0;
         int r;
 
-        c->arena = arena_new();
-        r = c->arena ? user_list_names(c->arena, uid, &names, &n) : -ENOMEM;
+        if (has_its_share(c->leases, uid)) {
+                char text[96];
 
-        if (r == 0 && !may_name_client(c, uid, names[0])) {
-                refuse(c, 0, SD_BUS_ERROR_ACCESS_DENIED, "Client: only root and the user " REST_USER " may name one");
+                (void) snprintf(text, sizeof(text), "%d callers of uid %u already wait for leases; call again later",
+                                BUS_MAX_LEASE_CALLS_OF_USER, (unsigned) uid);
+                refuse(c, 0, BUS_ERROR_TOO_MANY, text);
                 return;
         }
-        r = r ?: identify(c, uid, names, n);
-        if (r < 0)
+        c->arena = arena_new();
+        r = c->arena ? look_up(c, uid, false) : -ENOMEM;
+        if (r == 0 && !is_allowed_by_name(c))
+                r = look_up(c, uid, true);
+        if (r == -EACCES)
+                refuse(c, 0, SD_BUS_ERROR_ACCESS_DENIED, "Client: only root and the user " REST_USER " may name one");
+        else if (r < 0)
                 refuse(c, r, NULL, NULL);
         else
                 c->leases->asked(&c->request, c->leases->userdata);

@@ -10,11 +10,12 @@
  *
  * All users may call all of it: who may use a pool is written in the policy (`allow`), and leases/ compares that with the names of
  * the caller, which are looked up here. The program that serves the REST API may name one of its clients, which counts besides, and
- * owns what it makes. The names of groups come from nsswitch, which may block; everything else does not.
+ * owns what it makes. The names come from nsswitch, which may block, so groups are looked up only where `allow` has none of the
+ * other names; everything else does not block.
  *
- * Bounds: at most BUS_MAX_LEASE_CALLS callers wait. A text that is longer than a record may be is refused before it is kept; List
- * has neither members nor selectors, and ListWhole and Ports are refused if they would have more than BUS_MAX_ANSWER. The answer to
- * a caller that has left the bus goes nowhere.
+ * Bounds: at most BUS_MAX_LEASE_CALLS callers wait, and of one user but root at most half of these. A text that is longer than a
+ * record may be is refused before it is kept; List has neither members nor selectors, and ListWhole and Ports are refused if they
+ * would have more than BUS_MAX_ANSWER. The answer to a caller that has left the bus goes nowhere.
  */
 
 #include <systemd/sd-bus.h>
@@ -24,6 +25,8 @@
 
 /* More than callers of a reload: a scheduler begins many jobs at once, and each waits for its lease. */
 #define BUS_MAX_LEASE_CALLS 64
+/* of one user; root may have all */
+#define BUS_MAX_LEASE_CALLS_OF_USER 32
 
 struct bus_leases;
 

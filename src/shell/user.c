@@ -65,7 +65,7 @@ static int add_group(struct arena *a, gid_t gid, const char **names, size_t *n)
         return names[(*n)++] ? 0 : -ENOMEM;
 }
 
-int user_list_names(struct arena *a, uid_t uid, const char *const **ret, size_t *ret_n)
+int user_list_names(struct arena *a, uid_t uid, bool with_groups, const char *const **ret, size_t *ret_n)
 {
         _cleanup_arena_ struct arena *scratch = arena_new();
         gid_t *groups = NULL;
@@ -76,7 +76,7 @@ int user_list_names(struct arena *a, uid_t uid, const char *const **ret, size_t 
         size_t n = 0;
 
         r = scratch ? find_user(scratch, uid, &user, &found) : -ENOMEM;
-        if (r == 0 && found)
+        if (r == 0 && found && with_groups)
                 r = find_groups(scratch, &user, &groups, &n_groups);
         if (r < 0)
                 return r;

@@ -9,9 +9,9 @@
 
 #include "util/arena.h"
 
-/* The user name, or the decimal number of a user that has none; and the names of all its groups, without those that have none. The
- * user name is the first. Returns 0 or -ENOMEM; *ret in the arena. */
-int user_list_names(struct arena *a, uid_t uid, const char *const **ret, size_t *ret_n);
+/* The user name, or the decimal number of a user that has none; then, if wanted, the names of all its groups, without those that
+ * have none. Returns 0 or -ENOMEM; *ret in the arena. */
+int user_list_names(struct arena *a, uid_t uid, bool with_groups, const char *const **ret, size_t *ret_n);
 
 /* The users that the services run as; each has a group of that name. */
 #define USER_PKEYD      "pkeyd"

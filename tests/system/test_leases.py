@@ -396,6 +396,46 @@ def test_too_many_callers():
         stop(daemon)
 
 
+def test_groups_that_hang():
+    """A directory service that hangs stops nobody whom `allow` names: the groups of such a caller are not looked up."""
+    with fabric_of() as fabric:
+        fabric.settings(SETTINGS)
+        write_policy(fabric, POOLS.replace("allow: root", "allow: nobody"))
+        bus = Bus(fabric)
+        os.mkfifo(fabric.path("group"))  # to open it takes for ever
+        wrapper = fabric.write("wrapper", "#!/bin/sh\nexec unshare --mount sh -c 'mount --bind %s /etc/group && exec \"$@\"' sh %s \"$@\"\n" %
+                               (fabric.path("group"), program("pkeyd")))
+        os.chmod(wrapper, 0o755)
+        daemon = start(fabric, bus, name=wrapper)
+        for pool, user in (("jobs", None), ("tenants", "nobody")):
+            r = call(bus, "Create", "sssqsttb", pool, pool, "node0001", "0", "", "0", "0", "false", user=user)
+            check_equal(json.loads(r.stdout)["data"][0], "granted", r.stderr)
+            check_equal(json.loads(call(bus, "Renew", "st", pool, "60", user=user).stdout)["data"][0], "renewed", "renewal")
+        stop(daemon)
+
+
+def test_share_of_a_user():
+    """One user takes half of the places, and leaves the others to all."""
+    with fabric_of() as fabric:
+        bus, daemon = serve(fabric, POOLS.replace("0x1000-0x1003", "0x1000-0x1004"))
+        fabric.lose("node0002", 100)
+        children = [subprocess.Popen(["busctl", "--address=" + bus.address, "--json=short", "--timeout=300", "call", "org.pkeyd1",
+                                      "/org/pkeyd1", "org.pkeyd1.Leases", "Create", "sssqsttb", "jobs", "job%d" % (i // 13), "node0002",
+                                      "0", "", "0", "300", "false"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                     user="nobody") for i in range(33)]
+        fabric.children += children
+        wait_for(lambda: any(c.poll() is not None for c in children), "one of 33 callers to be refused")
+        late = [c for c in children if c.poll() is not None]
+        check_equal((len(late), late[0].returncode), (1, 1), "callers that were refused")
+        check(b"32 callers of uid 65534 already wait for leases" in late[0].stderr.read(), "the error")
+        for child in children:
+            end(child)  # who left the bus still has its place
+        create(fabric, bus, id_="mine", members="node0001").expect(0)
+        r = call(bus, "Renew", "st", "job0", "60", user="nobody")
+        check(r.returncode != 0 and "of uid 65534" in r.stderr, r.stdout, r.stderr)
+        stop(daemon)
+
+
 def test_release_from_mute():
     """A port that does not answer may hold the P_Key, so nobody else gets it."""
     with fabric_of() as fabric:
