@@ -14,16 +14,20 @@
  * Keys. All begin with a prefix, `/pkeyd/`, or `/pkeyd@NAME/` for one of several fabrics:
  *
  *     record/KEY   a record of the store
- *     commit       the process that committed last: its revision tells whether a reader has seen everything
+ *     commit       the process that committed last, and its transaction: the revision tells whether a reader has seen everything
  *     lock         the process that may commit; the key belongs to a lease of etcd, and is gone when that ends
- *     redo         of a transaction that is too large for one of etcd's, the number of its parts; see etcd_store.c
- *     redo/N       a part
+ *     redo         of a transaction that is too large for one of etcd's, the number of its parts, and its name; see etcd_store.c
+ *     redo/NAME/N  a part
  *     ask/ID       a request to the process that writes; see etcd_mailbox.h
  *     answer/ID    its answer
  *     version      STORE_SCHEMA_VERSION of the process that put the first record
  *
  * The lock. Every commit is one etcd transaction with the condition that the lock still has the revision with which this process
  * took it. So a process that was paused, or cut off, for longer than its lease cannot commit.
+ *
+ * Late requests. A member that hangs may carry out a request long after the process gave up, and sent it to another one. So every
+ * commit has a second condition: `commit` still has the revision up to which the process knows the records. Each commit changes it,
+ * so a copy that arrives after a later commit has no effect; see etcd_store.c.
  *
  * That does not stop it from sending MADs, which etcd does not see. The lease has a deadline here: CLOCK_BOOTTIME when its last
  * renewal was sent, plus its length, less a margin. Before each Set the gate (gate_set_lock) asks whether the lock is

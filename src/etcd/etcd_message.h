@@ -24,7 +24,7 @@ struct etcd_key {
 /* "/pkeyd/FOLDER/NAME", or "/pkeyd@FABRIC/FOLDER/NAME" for one of several fabrics. folder: with its slash; "": none. */
 struct etcd_key etcd_key(const char *fabric, const char *folder, const char *name);
 
-/* In the folders other than `record/`, names consist of digits: all of them are from FIRST to before END. */
+/* In the folders other than `record/`, names begin with a letter or a digit: all of them are from FIRST to before END. */
 #define ETCD_NAMES_FIRST ""
 #define ETCD_NAMES_END   "~"
 

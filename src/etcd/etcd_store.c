@@ -1,15 +1,36 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A transaction of up to ETCD_MAX_OPS operations and ETCD_MAX_BYTES is one transaction of etcd. A larger one is committed in steps:
+ * A transaction has a name, ID, which no other one has: the revision of the lock, and a number that counts up. One of up to
+ * ETCD_MAX_OPS operations and ETCD_MAX_BYTES is one transaction of etcd. A larger one is committed in steps:
  *
- *     1. Parts are put: redo/000000, redo/000001, ..., each the operations of one transaction of etcd, as JSON. No record changes.
- *     2. One transaction of etcd puts `redo` and `commit`. From now on the whole transaction counts as committed.
- *     3. For each part, in order, one transaction of etcd carries out its operations and deletes it.
- *     4. `redo` is deleted.
+ *     1. The parts of older transactions that were not committed are deleted.
+ *     2. Parts are put: redo/ID/000000, redo/ID/000001, ..., each the operations of one transaction of etcd, as JSON. No record
+ *        changes.
+ *     3. One transaction of etcd puts `redo`, and `commit` with ID. From now on the whole transaction counts as committed.
+ *     4. For each part, in order, one transaction of etcd carries out its operations and deletes it.
+ *     5. `redo` is deleted.
  *
- * Any process that finds `redo` does steps 3 and 4 before it reads. Each of their transactions has the condition that the part, or
- * `redo`, is still the same, so nothing happens twice; and a part is read together with `redo`, so it is of that transaction. A
- * process that did not complete its own transaction does so before it commits the next one.
+ * Any process that finds `redo` does steps 4 and 5 before it reads, and before it commits; if some of the parts that should
+ * be left are missing, it refuses the store. Each of these steps has the condition that the part, or `redo`, is as it was read.
+ *
+ * Any request may take effect late, or more than once (etcd_http.h). The invariant: it has no effect after a later commit.
+ *
+ *   - Steps 1 to 3, and a small transaction, have two conditions: the lock is still that of this process, and `commit` still has
+ *     the revision up to which this process knows the records. Each commit changes that. So of the transactions that are based on
+ *     the same revision one is committed, once. If the conditions do not hold, the content of `commit` says whether an earlier copy
+ *     of the same request has changed it.
+ *   - Until step 3, a copy of step 2 puts the same part again. A copy of step 1 does not delete parts of its own transaction, since
+ *     older names sort before newer ones.
+ *   - A copy of step 4 or 5 finds that its key is gone; after step 3 no copy of step 2 can put a part again.
+ *   - `redo` is gone before the next commit: a process knows the records of a revision when steps 4 and 5 of that commit are done,
+ *     and does its own before it commits again.
+ *   - The lock is put with a new lease each time: with one that was revoked or has ended, etcd refuses it.
+ *
+ * A transaction whose commit returned an error may still take effect, until the next one is committed or the lock is gone. After
+ * step 1 of the next one nothing is left of it: then its step 3 changes no record.
+ *
+ * Version 0.2.0 put parts as redo/000000, ..., and `redo` without ID, and its step 1 could be late. Its transactions are carried
+ * out in the same way, and refused if they lack parts. 0.2.0 carries out those of this version, too.
  */
 #include "etcd/etcd_store.h"
 
@@ -27,6 +48,15 @@
 #define GIVE_BACK      USEC_PER_SEC
 #define PAGE           128u /* records */
 #define MAX_TRIES      5    /* while other processes change what is read */
+#define ID_SIZE        40
+#define COMMIT_SIZE    (LOCK_HOLDER_SIZE + ID_SIZE + 16)
+
+/* A large transaction that is committed, but may not be carried out yet. */
+struct redo {
+        uint64_t revision;            /* of `redo`; 0: there is none */
+        size_t n_parts;
+        char id[ID_SIZE];             /* "": version 0.2.0 committed it */
+};
 
 struct etcd_store {
         struct store store;           /* first */
@@ -40,8 +70,10 @@ struct etcd_store {
         uint64_t lock;                /* revision that created the lock; 0: this process does not hold it */
         uint64_t cluster;             /* its ID; 0: not known yet */
         uint64_t seen;                /* revision of `commit` up to which everything was loaded, or committed here */
-        uint64_t redo;                /* revision of `redo` of a transaction of this process that is half done; 0: none is */
-        char last_writer[LOCK_HOLDER_SIZE]; /* content of `commit` */
+        uint64_t n_transactions;      /* that this process has begun to commit */
+        char id[ID_SIZE];             /* the name of the last one */
+        struct redo redo;             /* a transaction of this process that is half done */
+        char last_writer[COMMIT_SIZE]; /* content of `commit` */
         bool has_version;             /* `version` is in the cluster */
         bool loading;
 };
@@ -62,9 +94,12 @@ static struct etcd_key record_key(const struct etcd_store *s, const char *name)
         return etcd_key(s->config->fabric, "record/", name);
 }
 
-static struct etcd_key part_key(const struct etcd_store *s, const char *name)
+static struct etcd_key part_key(const struct etcd_store *s, const char *id, const char *name)
 {
-        return etcd_key(s->config->fabric, "redo/", name);
+        char folder[ID_SIZE + 8];
+
+        (void) snprintf(folder, sizeof(folder), "redo/%s%s", id, *id ? "/" : "");
+        return etcd_key(s->config->fabric, folder, name);
 }
 
 /* Sends a request, and waits for the answer. Checks that it is the same cluster as before. ret_revision may be NULL. */
@@ -85,11 +120,11 @@ static int call(struct etcd_store *s, const char *path, json_t *body, json_t **r
         return 0;
 }
 
-/* Carries out the operations if the condition holds. Returns 1: it does; 0: it does not; or an error. ret_revision may be NULL. */
-static int transact(struct etcd_store *s, json_t *condition, json_t *operations, uint64_t *ret_revision)
+/* Carries out the operations if the condition holds. Returns 1: it does; 0: it does not; or an error. */
+static int transact(struct etcd_store *s, json_t *condition, json_t *operations)
 {
         _cleanup_json_ json_t *answer = NULL;
-        int r = call(s, ETCD_TRANSACTION, etcd_transaction(json_pack("[o]", condition), operations), &answer, ret_revision);
+        int r = call(s, ETCD_TRANSACTION, etcd_transaction(json_pack("[o]", condition), operations), &answer, NULL);
 
         return r < 0 ? r : etcd_succeeded(answer);
 }
@@ -100,7 +135,7 @@ static int transact(struct etcd_store *s, json_t *condition, json_t *operations,
 struct overview {
         uint64_t revision;            /* of that moment */
         uint64_t commit;              /* revision of the last commit; 0: there was none */
-        uint64_t redo;                /* revision of `redo`; 0: there is none */
+        struct redo redo;
 };
 
 enum { AT_COMMIT, AT_REDO, AT_VERSION };
@@ -135,22 +170,37 @@ static int check_version(const struct etcd_record *version)
         return v == STORE_SCHEMA_VERSION ? 0 : -EPROTONOSUPPORT;
 }
 
+/* The number of the parts, and the name of the transaction. */
+static int read_redo(const struct etcd_record *redo, struct redo *ret)
+{
+        char *end;
+
+        *ret = (struct redo) { .revision = redo->modified };
+        if (!redo->key)
+                return 0;
+        ret->n_parts = strtoul(redo->value, &end, 10);
+        if (*end == ' ')
+                (void) snprintf(ret->id, sizeof(ret->id), "%s", ++end);
+        return redo->n == 0 || strcmp(end, ret->id) != 0 ? -EPROTO : 0;
+}
+
 static int inspect(struct etcd_store *s, struct overview *ret)
 {
         _cleanup_arena_ struct arena *a = arena_new();
-        struct etcd_record commit, redo, version;
+        struct etcd_record commit, redo_record, version;
         _cleanup_json_ json_t *answer = NULL;
+        struct redo redo;
         uint64_t revision;
         int r = a ? call(s, ETCD_TRANSACTION, make_inspection(s), &answer, &revision) : -ENOMEM;
 
-        r = r ?: read_single(answer, AT_COMMIT, a, &commit) ?: read_single(answer, AT_REDO, a, &redo) ?:
-                read_single(answer, AT_VERSION, a, &version) ?: check_version(&version);
+        r = r ?: read_single(answer, AT_COMMIT, a, &commit) ?: read_single(answer, AT_REDO, a, &redo_record) ?:
+                read_single(answer, AT_VERSION, a, &version) ?: check_version(&version) ?: read_redo(&redo_record, &redo);
         if (r < 0)
                 return r;
         if (commit.modified < s->seen)
                 return -EUCLEAN;
         s->has_version = version.key;
-        *ret = (struct overview) { revision, commit.modified, redo.modified };
+        *ret = (struct overview) { revision, commit.modified, redo };
         (void) snprintf(s->last_writer, sizeof(s->last_writer), "%s", commit.value ?: "");
         return 0;
 }
@@ -167,56 +217,67 @@ static int redo_part(struct etcd_store *s, const struct etcd_record *part)
                 return -EPROTO;
         if (json_array_append_new(operations, etcd_op_delete(part->key, NULL)) < 0)
                 return -ENOMEM;
-        r = transact(s, etcd_if_modified(part->key, part->modified), STEAL(operations), NULL);
+        r = transact(s, etcd_if_modified(part->key, part->modified), STEAL(operations));
         return r < 0 ? r : 0;
 }
 
-/* A part that is read together with `redo` is committed; one that is read later may be of the next transaction. */
-static json_t *make_next_part(const struct etcd_store *s)
+/* A part that is read together with `redo` is committed; one of version 0.2.0 that is read later may be of the next transaction. */
+static json_t *make_next_part(const struct etcd_store *s, const char *id)
 {
-        const struct etcd_key first = part_key(s, ETCD_NAMES_FIRST), end = part_key(s, ETCD_NAMES_END);
+        const struct etcd_key first = part_key(s, id, ETCD_NAMES_FIRST), end = part_key(s, id, ETCD_NAMES_END);
 
         return etcd_transaction(json_array(), json_pack("[o, o]", etcd_op_get(key_of(s, "redo").text),
                                                         etcd_op_range(first.text, end.text, 1, false)));
 }
 
-/* Returns 1 if `redo` still has this revision and there was a part; 0 if not. */
-static int redo_next_part(struct etcd_store *s, uint64_t revision)
+/* Whether this is the next part, and no later one is missing. n: how many there are. */
+static bool is_whole(const struct etcd_store *s, const struct redo *redo, const struct etcd_record *part, uint64_t n)
+{
+        char *end;
+        unsigned long i = strtoul(part->key + strlen(part_key(s, redo->id, "").text), &end, 10);
+
+        return !*end && i + n == redo->n_parts;
+}
+
+/* Returns 1 if there was a part; 0: there is none, or the transaction is complete. */
+static int redo_next_part(struct etcd_store *s, const struct redo *redo)
 {
         _cleanup_arena_ struct arena *a = arena_new();
         _cleanup_json_ json_t *answer = NULL;
-        struct etcd_record redo, part;
-        int r = a ? call(s, ETCD_TRANSACTION, make_next_part(s), &answer, NULL) : -ENOMEM;
+        struct etcd_record record, part;
+        uint64_t n;
+        int r = a ? call(s, ETCD_TRANSACTION, make_next_part(s, redo->id), &answer, NULL) : -ENOMEM;
 
-        r = r ?: read_single(answer, 0, a, &redo) ?: read_single(answer, 1, a, &part);
-        if (r < 0 || redo.modified != revision || !part.key)
+        r = r ?: read_single(answer, 0, a, &record) ?: read_single(answer, 1, a, &part);
+        if (r < 0 || record.modified != redo->revision || !part.key)
                 return r;
+        if (!etcd_number(etcd_range_of(answer, 1), "count", &n) || !is_whole(s, redo, &part, n))
+                return -EPROTO;
         r = redo_part(s, &part);
         return r < 0 ? r : 1;
 }
 
-/* `redo` had this revision. */
-static int redo(struct etcd_store *s, uint64_t revision)
+static int complete(struct etcd_store *s, const struct redo *redo)
 {
         const struct etcd_key key = key_of(s, "redo");
         int r;
 
         do
-                r = redo_next_part(s, revision);
+                r = redo_next_part(s, redo);
         while (r > 0);
         if (r < 0)
                 return r;
-        r = transact(s, etcd_if_modified(key.text, revision), json_pack("[o]", etcd_op_delete(key.text, NULL)), NULL);
+        r = transact(s, etcd_if_modified(key.text, redo->revision), json_pack("[o]", etcd_op_delete(key.text, NULL)));
         return r < 0 ? r : 0;
 }
 
 /* Completes the transaction that an earlier commit left half done, if there is one. */
-static int redo_own(struct etcd_store *s)
+static int complete_own(struct etcd_store *s)
 {
-        int r = s->redo > 0 ? redo(s, s->redo) : 0;
+        int r = s->redo.revision > 0 ? complete(s, &s->redo) : 0;
 
         if (r == 0)
-                s->redo = 0;
+                s->redo = (struct redo) {};
         return r;
 }
 
@@ -227,9 +288,9 @@ static int inspect_whole(struct etcd_store *s, struct overview *ret)
 
         for (int i = 0; i < MAX_TRIES; i++) {
                 r = inspect(s, ret);
-                if (r < 0 || ret->redo == 0)
+                if (r < 0 || ret->redo.revision == 0)
                         return r;
-                r = redo(s, ret->redo);
+                r = complete(s, &ret->redo);
                 if (r < 0)
                         return r;
         }
@@ -395,7 +456,7 @@ static int put_version(struct etcd_store *s)
         if (s->has_version)
                 return 0;
         (void) snprintf(text, sizeof(text), "%d", STORE_SCHEMA_VERSION);
-        r = transact(s, etcd_if_created(key.text, 0), json_pack("[o]", etcd_op_put(key.text, text, strlen(text), 0)), NULL);
+        r = transact(s, etcd_if_created(key.text, 0), json_pack("[o]", etcd_op_put(key.text, text, strlen(text), 0)));
         s->has_version = r > 0;
         return r < 0 ? r : 0;
 }
@@ -478,20 +539,55 @@ static json_t *make_operations(const struct etcd_store *s, const struct last_ops
         return STEAL(operations);
 }
 
-/* One transaction of etcd, if this process still holds the lock. ret_revision may be NULL. */
-static int commit_fenced(struct etcd_store *s, json_t *operations, uint64_t *ret_revision)
+/* The content of `commit` after the present transaction. */
+static void name_commit(const struct etcd_store *s, char ret[COMMIT_SIZE])
 {
-        uint64_t revision;
-        int r = transact(s, etcd_if_created(key_of(s, "lock").text, s->lock), operations, &revision);
+        (void) snprintf(ret, COMMIT_SIZE, "%s, transaction %s", s->holder, s->id);
+}
+
+static json_t *make_fenced(const struct etcd_store *s, json_t *operations)
+{
+        const struct etcd_key lock = key_of(s, "lock"), commit = key_of(s, "commit");
+        json_t *conditions = json_pack("[o, o]", etcd_if_created(lock.text, s->lock), etcd_if_modified(commit.text, s->seen));
+
+        return etcd_or_else(etcd_transaction(conditions, operations),
+                            json_pack("[o, o]", etcd_op_get(lock.text), etcd_op_get(commit.text)));
+}
+
+/* The conditions do not hold. Returns 0 if an earlier copy of the request has committed the present transaction, at *ret_revision;
+ * or why not. */
+static int read_winner(struct etcd_store *s, const json_t *answer, uint64_t *ret_revision)
+{
+        _cleanup_arena_ struct arena *a = arena_new();
+        struct etcd_record lock, commit;
+        char mine[COMMIT_SIZE];
+        int r = a ? read_single(answer, 0, a, &lock) ?: read_single(answer, 1, a, &commit) : -ENOMEM;
 
         if (r < 0)
                 return r;
-        if (r == 0) {
-                s->lease.deadline = 0;
-                return -ENOLCK;
+        name_commit(s, mine);
+        if (commit.key && strcmp(commit.value, mine) == 0) {
+                *ret_revision = commit.modified;
+                return 0;
         }
-        if (ret_revision)
-                *ret_revision = revision;
+        if (lock.created == s->lock)
+                return -EBUSY;
+        s->lease.deadline = 0;
+        return -ENOLCK;
+}
+
+/* One transaction of etcd, if this process still holds the lock, and nothing was committed that it does not know. */
+static int transact_fenced(struct etcd_store *s, json_t *operations, uint64_t *ret_revision)
+{
+        _cleanup_json_ json_t *answer = NULL;
+        uint64_t revision;
+        int r = call(s, ETCD_TRANSACTION, make_fenced(s, operations), &answer, &revision);
+
+        if (r < 0)
+                return r;
+        if (!etcd_succeeded(answer))
+                return read_winner(s, answer, ret_revision);
+        *ret_revision = revision;
         return 0;
 }
 
@@ -503,9 +599,13 @@ static json_t *append(json_t *operations, json_t *operation)
         return NULL;
 }
 
-static json_t *append_commit(const struct etcd_store *s, json_t *operations)
+/* The last step: from now on the transaction counts. */
+static int commit_fenced(struct etcd_store *s, json_t *operations)
 {
-        return append(operations, etcd_op_put(key_of(s, "commit").text, s->holder, strlen(s->holder), 0));
+        char text[COMMIT_SIZE];
+
+        name_commit(s, text);
+        return transact_fenced(s, append(operations, etcd_op_put(key_of(s, "commit").text, text, strlen(text), 0)), &s->seen);
 }
 
 static int put_part(struct etcd_store *s, size_t part, json_t *operations)
@@ -513,39 +613,40 @@ static int put_part(struct etcd_store *s, size_t part, json_t *operations)
         _cleanup_json_ json_t *mine = operations;
         _cleanup_free_ char *text = mine ? json_dumps(mine, JSON_COMPACT) : NULL;
         char name[24];
+        uint64_t revision;
 
         if (!text)
                 return -ENOMEM;
         (void) snprintf(name, sizeof(name), "%06zu", part);
-        return commit_fenced(s, json_pack("[o]", etcd_op_put(part_key(s, name).text, text, strlen(text), 0)), NULL);
+        return transact_fenced(s, json_pack("[o]", etcd_op_put(part_key(s, s->id, name).text, text, strlen(text), 0)), &revision);
 }
 
-/* Deletes parts of a transaction that was not committed. */
+/* Deletes parts of older transactions, which were not committed. */
 static int delete_parts(struct etcd_store *s)
 {
-        const struct etcd_key first = part_key(s, ETCD_NAMES_FIRST), end = part_key(s, ETCD_NAMES_END);
+        const struct etcd_key first = part_key(s, "", ETCD_NAMES_FIRST), end = part_key(s, "", s->id);
+        uint64_t revision;
 
-        return commit_fenced(s, json_pack("[o]", etcd_op_delete(first.text, end.text)), NULL);
+        return transact_fenced(s, json_pack("[o]", etcd_op_delete(first.text, end.text)), &revision);
 }
 
 static int commit_large(struct etcd_store *s, const struct last_ops *l)
 {
-        char text[24];
+        char text[ID_SIZE + 24];
         size_t at = 0, n_parts = 0;
-        uint64_t revision;
         int r = delete_parts(s);
 
         while (r == 0 && at < l->n)
                 r = put_part(s, n_parts++, make_operations(s, l, &at));
         if (r < 0)
                 return r;
-        (void) snprintf(text, sizeof(text), "%zu", n_parts);
-        r = commit_fenced(s, append_commit(s, json_pack("[o]", etcd_op_put(key_of(s, "redo").text, text, strlen(text), 0))),
-                          &revision);
+        (void) snprintf(text, sizeof(text), "%zu %s", n_parts, s->id);
+        r = commit_fenced(s, json_pack("[o]", etcd_op_put(key_of(s, "redo").text, text, strlen(text), 0)));
         if (r < 0)
                 return r;
-        s->seen = s->redo = revision;
-        (void) redo_own(s); /* if it fails, the next commit or the next reader does what is left */
+        s->redo = (struct redo) { .revision = s->seen, .n_parts = n_parts };
+        memcpy(s->redo.id, s->id, sizeof(s->id));
+        (void) complete_own(s); /* if it fails, the next commit or the next reader does what is left */
         return 0;
 }
 
@@ -564,13 +665,15 @@ static int commit(struct store *store, const struct store_transaction *t)
         if (s->lock == 0)
                 return -ENOLCK;
         r = a ? find_last(a, t, &last) : -ENOMEM;
-        r = r ?: redo_own(s); /* otherwise its parts would replace newer records, or a large transaction would delete them */
+        r = r ?: complete_own(s); /* otherwise its parts would replace newer records, or a large transaction would delete them */
         if (r < 0)
                 return r;
+        /* sorts behind older names, and behind the parts of version 0.2.0 */
+        (void) snprintf(s->id, sizeof(s->id), "t%016" PRIx64 "-%08" PRIx64, s->lock, ++s->n_transactions);
         operations = make_operations(s, &last, &at);
         if (!operations)
                 return -ENOMEM;
-        return at < last.n ? commit_large(s, &last) : commit_fenced(s, append_commit(s, STEAL(operations)), &s->seen);
+        return at < last.n ? commit_large(s, &last) : commit_fenced(s, STEAL(operations));
 }
 
 /* --- on a caller's loop ----------------------------------------------------------------------------------------------- */

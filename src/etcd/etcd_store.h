@@ -5,12 +5,16 @@
  * A store (store/store.h) in an etcd cluster. Each function that asks etcd waits for the answer, a few seconds at most; meanwhile,
  * and whenever the loop to which the store was attached runs, its lease is renewed.
  *
- * Only the process that holds the lock can commit. So while this process holds it, what it has loaded is what the store has.
+ * Only the process that holds the lock can commit, and only if nothing was committed since it loaded all records, asked whether the
+ * store has changed, or committed itself. So while this process holds the lock, what it has loaded is what the store has.
  *
- * Errors, in addition to those of store/store.h:
+ * Errors, in addition to those of store/store.h. A commit that returns one may have taken effect, or take effect later, until the
+ * next one or the end of the lock; so after an error, load all records again, or close the store.
  *
- *     -ENOLCK           this process does not hold the lock any more; nothing was committed
- *     -EHOSTUNREACH     no member of the cluster answers, or it has no majority. A commit may have taken effect
+ *     -ENOLCK           this process does not hold the lock any more
+ *     -EBUSY            something was committed that this process does not know; or, not by a commit: other processes change
+ *                       what is read
+ *     -EHOSTUNREACH     no member of the cluster answers, or it has no majority
  *     -EUCLEAN          it is another cluster than before, or older
  *     -EPROTONOSUPPORT  a newer version of pkeyd wrote it
  *     and those of etcd_http.h

@@ -77,7 +77,7 @@ static const struct explanation {
         { -EEXIST, "state.db of this host has records from before store: etcd was set",
           "run pkeyctl store copy etcd to copy it to the cluster; if the cluster has the records of the other head node, move state.db away" },
         { -EUCLEAN, "it is not the same cluster as before, or an older copy of it", "check etcd in pkeyd.yaml, and the log of etcd" },
-        { -EBUSY, "other processes changed it while it was read", "what is in force stays, and pkeyd tries again" },
+        { -EBUSY, "it was changed meanwhile", "what is in force stays, and pkeyd tries again" },
         { -ESTALE, NULL, "what is in force stays, and pkeyd tries again" },
         { -EHOSTUNREACH, NULL, "what is in force stays, and pkeyd tries again; etcdctl endpoint status shows the members" },
         { -EKEYREJECTED, NULL, "check etcd.ca_file in pkeyd.yaml, and the names in the certificates" },

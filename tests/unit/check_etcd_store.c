@@ -20,6 +20,8 @@ static struct arena *arena;
 static struct store *store, *other;
 static char *problem; /* of the last store that could not be opened */
 static struct store_transaction t;
+static json_t *late; /* of a request: it arrives once more, later */
+static const char *late_path;
 
 /* --- another client ----------------------------------------------------------------------------------------------------- */
 
@@ -29,6 +31,9 @@ static struct etcd_http *http;
 /* Called before a request of a store, that is, of all but this client. Returns 0, or an error: then the request is not sent. */
 static int (*before_request)(void);
 static unsigned n_requests; /* that before_request has counted */
+/* Called after it. Borrows the body. */
+static void (*after_request)(const char *path, const json_t *body);
+static bool sends_twice; /* the answer to the first copy is lost */
 /* Changes the answer to a request of a store. */
 static void (*change_answer)(json_t *answer);
 
@@ -38,14 +43,19 @@ int __wrap_etcd_http_call(struct etcd_http *h, const char *path, json_t *body, u
 
 int __wrap_etcd_http_call(struct etcd_http *h, const char *path, json_t *body, usec_t timeout, json_t **ret)
 {
+        _cleanup_json_ json_t *mine = json_incref(body), *lost = NULL;
         int r = h != http && before_request ? before_request() : 0;
 
+        if (r == 0 && h != http && sends_twice)
+                (void) __real_etcd_http_call(h, path, json_incref(body), timeout, &lost);
         if (r == 0)
                 r = __real_etcd_http_call(h, path, body, timeout, ret);
         else
                 json_decref(body);
         if (r == 0 && h != http && change_answer)
                 change_answer(*ret);
+        if (h != http && after_request)
+                after_request(path, mine);
         return r;
 }
 
@@ -95,6 +105,16 @@ static const char *value_of(const char *name)
         return get_key(name).value ?: "(none)";
 }
 
+static size_t n_parts(void)
+{
+        json_t *answer = ask("/v3/kv/range", etcd_range(key_of("redo/"), key_of("redo/~"), 1, 0));
+        uint64_t n;
+
+        ck_assert(etcd_number(answer, "count", &n));
+        json_decref(answer);
+        return n;
+}
+
 /* --- stores ------------------------------------------------------------------------------------------------------------ */
 
 static int try_open(struct store **ret)
@@ -135,7 +155,7 @@ static void put(struct store *s, const char *key, const char *value)
 /* Puts the records BEGINNING000, BEGINNING001, ..., each with the value "1", in one transaction. */
 static int try_put_many(struct store *s, const char *beginning, unsigned n)
 {
-        char key[16];
+        char key[24];
 
         store_transaction_init(&t, arena);
         for (unsigned i = 0; i < n; i++) {
@@ -160,6 +180,14 @@ static int count_record(void *userdata, const char *key, const void *value, size
         (void) n;
         ++*(size_t *) userdata;
         return 0;
+}
+
+static size_t n_records(void)
+{
+        size_t n = 0;
+
+        ck_assert_int_eq(store_load(store, count_record, &n), 0);
+        return n;
 }
 
 static const char *dump(struct store *s)
@@ -187,8 +215,11 @@ static void begin_test(void)
 static void teardown(void)
 {
         before_request = NULL;
+        after_request = NULL;
+        sends_twice = false;
         change_answer = NULL;
         n_requests = 0;
+        json_decref(STEAL(late));
         free(STEAL(problem));
         store = store_close(store);
         other = store_close(other);
@@ -376,6 +407,36 @@ START_TEST(parts_of_the_next_transaction_are_not_committed)
 }
 END_TEST
 
+#define ID "t0000000000000001-00000001"
+
+/* The first part was carried out already; those of another transaction are not meant. */
+START_TEST(rest_of_the_parts)
+{
+        put_key("redo/" ID "/000001", part_of("record/b", "2"));
+        put_key("redo/" ID "/000002", part_of("record/c", "3"));
+        put_key("redo/t0000000000000001-00000002/000000", part_of("record/b", "wrong"));
+        put_key("redo/000000", part_of("record/b", "wrong"));
+        put_key("redo", "3 " ID);
+        ck_assert_str_eq(dump(store), "b=2;c=3;");
+        ck_assert_str_eq(value_of("redo"), "(none)");
+        ck_assert_uint_eq(n_parts(), 2);
+}
+END_TEST
+
+START_TEST(missing_parts)
+{
+        static const char *const texts[] = { "4 " ID, "5 " ID, "2", "4x", "4 t00000000000000000000000000000000000001-00000001" };
+
+        put_key("redo/" ID "/000001", part_of("record/a", "wrong"));
+        put_key("redo/" ID "/000003", part_of("record/b", "wrong"));
+        put_key("redo", texts[_i]);
+        ck_assert_int_eq(store_load(store, add_text, NULL), -EPROTO);
+        put_key("redo", "0 t");
+        ck_assert_str_eq(dump(store), "");
+        ck_assert_uint_eq(n_parts(), 2);
+}
+END_TEST
+
 START_TEST(part_that_is_no_json)
 {
         put_key("redo/000000", "wrong");
@@ -446,6 +507,104 @@ START_TEST(next_commit_is_too_late)
         put_key("redo/000000", part_of("record/a000", "wrong"));
         ck_assert_int_eq(try_put(store, "a000", "2"), -ENOLCK);
         ck_assert_str_eq(value_of("record/a000"), "1");
+}
+END_TEST
+
+/* --- requests that arrive once more, later -------------------------------------------------------------------------------- */
+
+#define N_LATE 44 /* requests of commit_all() */
+
+/* This request, after each request that follows it. */
+static unsigned late_one;
+
+static void repeat_late_one(const char *path, const json_t *body)
+{
+        _cleanup_json_ json_t *answer = NULL;
+
+        if (n_requests++ == late_one) {
+                late = json_deep_copy(body);
+                late_path = path;
+        } else if (late) {
+                (void) etcd_http_call(http, late_path, json_incref(late), 10 * USEC_PER_SEC, &answer);
+        }
+}
+
+static void put_many(const char *beginning, unsigned n)
+{
+        ck_assert_int_eq(try_put_many(store, beginning, n), 0);
+}
+
+/* Begins a new tenure. */
+static void lock_again(void)
+{
+        etcd_store_unlock(store);
+        ck_assert_int_eq(store_changed(store), 0);
+        lock(store);
+}
+
+/* Small and large transactions, in two tenures. */
+static void commit_all(void)
+{
+        lock(store);
+        put(store, "a000", "2");
+        put(store, "a000", "3");
+        put_many("a", ETCD_MAX_OPS + 1);
+        put(store, "a000", "4");
+        put(store, "a100", "4");
+        put_many("b", ETCD_MAX_OPS + 1);
+        put(store, "b000", "5");
+        lock_again();
+        put(store, "a000", "6");
+        put_many("b", ETCD_MAX_OPS + 1);
+        put(store, "b100", "7");
+}
+
+static void check_all(void)
+{
+        ck_assert_int_eq(store_changed(store), 0);
+        ck_assert_str_eq(value_of("record/a000"), "6");
+        ck_assert_str_eq(value_of("record/a100"), "4");
+        ck_assert_str_eq(value_of("record/b000"), "1");
+        ck_assert_str_eq(value_of("record/b100"), "7");
+        ck_assert_uint_eq(n_records(), 2 * (ETCD_MAX_OPS + 1));
+        ck_assert_str_eq(value_of("redo"), "(none)");
+        ck_assert_uint_eq(n_parts(), 0);
+}
+
+START_TEST(late_requests)
+{
+        late_one = (unsigned) _i;
+        after_request = repeat_late_one;
+        commit_all();
+        after_request = NULL;
+        ck_assert_uint_eq(n_requests, N_LATE);
+        check_all();
+}
+END_TEST
+
+START_TEST(lost_answers)
+{
+        sends_twice = true;
+        commit_all();
+        sends_twice = false;
+        check_all();
+}
+END_TEST
+
+/* Another process has committed since this one asked last. */
+START_TEST(commit_on_unknown_records)
+{
+        lock(store);
+        other = open_store();
+        put(store, "a", "1");
+        etcd_store_unlock(store);
+        lock(other);
+        ck_assert_int_eq(try_put(other, "a", "2"), -EBUSY);
+        ck_assert_int_eq(try_put_many(other, "k", ETCD_MAX_OPS + 1), -EBUSY);
+        ck_assert_uint_gt(etcd_store_deadline(other), clock_boot());
+        ck_assert_str_eq(dump(other), "a=1;");
+        put(other, "a", "3");
+        ck_assert_str_eq(dump(other), "a=3;");
 }
 END_TEST
 
@@ -637,6 +796,84 @@ START_TEST(one_of_three_hangs)
 }
 END_TEST
 
+static bool is_leader(unsigned i)
+{
+        const struct etcd_config config = { .endpoints = &cluster.endpoints[i], .n_endpoints = 1 };
+        struct etcd_http *h = NULL;
+        json_t *status = NULL;
+        uint64_t self = 0, leader = 0;
+
+        ck_assert_int_eq(etcd_http_new(event, &config, &h), 0);
+        ck_assert_int_eq(etcd_http_call(h, "/v3/maintenance/status", json_object(), 10 * USEC_PER_SEC, &status), 0);
+        ck_assert(etcd_number(json_object_get(status, "header"), "member_id", &self) && etcd_number(status, "leader", &leader));
+        json_decref(status);
+        etcd_http_free(h);
+        return self == leader;
+}
+
+/* Opens the store, which asks a member first that is not the leader. Returns that member. */
+static unsigned open_at_follower(void)
+{
+        static const char *endpoints[ETCD_MAX_MEMBERS];
+        static struct etcd_config config;
+        unsigned first = is_leader(0);
+
+        for (unsigned i = 0; i < cluster.n; i++)
+                endpoints[i] = cluster.endpoints[(first + i) % cluster.n];
+        store = store_close(store);
+        config = (struct etcd_config) { .endpoints = endpoints, .n_endpoints = cluster.n, .fabric = fabric, .lease = 30 };
+        ck_assert_int_eq(etcd_store_open(&config, &store, &problem), 0);
+        lock(store);
+        return first;
+}
+
+#define N_ROUNDS 4 /* a member that goes on does not always carry out what it has */
+
+/* What a member had not carried out when it hung arrives when it goes on. */
+START_TEST(late_commit)
+{
+        for (int i = 0; i < N_ROUNDS; i++) {
+                pid_t member = cluster.pids[open_at_follower()];
+
+                put(store, "a", "0");
+                ck_assert_int_eq(kill(member, SIGSTOP), 0);
+                put(store, "a", "1");
+                put(store, "a", "2");
+                ck_assert_int_eq(kill(member, SIGCONT), 0);
+                usleep(500 * 1000);
+                ck_assert_str_eq(dump(store), "a=2;");
+                ck_assert_int_eq(store_changed(store), 0);
+        }
+}
+END_TEST
+
+#define N_LARGE (100 * ETCD_MAX_OPS)
+
+static pid_t hung;
+
+/* In the middle of a transaction whose first request hung. */
+static void wake_in_the_middle(const char *path, const json_t *body)
+{
+        (void) path;
+        (void) body;
+        if (n_requests++ == 30)
+                ck_assert_int_eq(kill(hung, SIGCONT), 0);
+}
+
+START_TEST(late_request_of_a_large_commit)
+{
+        for (unsigned i = 0; i < N_ROUNDS; i++) {
+                hung = cluster.pids[open_at_follower()];
+                n_requests = 0;
+                ck_assert_int_eq(kill(hung, SIGSTOP), 0);
+                after_request = wake_in_the_middle;
+                put_many(arena_printf(arena, "%c", 'a' + (int) i), N_LARGE);
+                after_request = NULL;
+                ck_assert_uint_eq(n_records(), (i + 1) * N_LARGE);
+        }
+}
+END_TEST
+
 START_TEST(no_majority)
 {
         usec_t began;
@@ -740,11 +977,16 @@ int main(void)
         tcase_add_test(tc, committed_parts_take_effect);
         tcase_add_test(tc, parts_that_were_not_committed_are_dropped);
         tcase_add_test(tc, parts_of_the_next_transaction_are_not_committed);
+        tcase_add_test(tc, rest_of_the_parts);
+        tcase_add_loop_test(tc, missing_parts, 0, 5);
         tcase_add_test(tc, part_that_is_no_json);
         tcase_add_test(tc, next_commit_is_newer);
         tcase_add_test(tc, next_commit_is_large);
         tcase_add_test(tc, next_commit_fails_too);
         tcase_add_test(tc, next_commit_is_too_late);
+        tcase_add_loop_test(tc, late_requests, 0, N_LATE - 1);
+        tcase_add_test(tc, lost_answers);
+        tcase_add_test(tc, commit_on_unknown_records);
         tcase_add_test(tc, keys_that_no_transaction_has);
         tcase_add_test(tc, long_key_at_the_end_of_a_page);
         tcase_add_test(tc, more_behind_the_last_record);
@@ -757,6 +999,8 @@ int main(void)
         tcase_set_timeout(three, 120);
         tcase_add_loop_test(three, one_of_three_ends, 0, 3);
         tcase_add_loop_test(three, one_of_three_hangs, 0, 3);
+        tcase_add_test(three, late_commit);
+        tcase_add_test(three, late_request_of_a_large_commit);
         tcase_add_test(three, no_majority);
         suite_add_tcase(suite, three);
         tcase_add_checked_fixture(alone, begin_alone, end_alone);
