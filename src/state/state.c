@@ -338,7 +338,7 @@ static int load_records(struct state *s, struct remembered **ret)
                 return r;
         remembered_end(m);
         report_records(s, m);
-        s->stale = s->replaced = false;
+        s->stale = s->followed = s->replaced = false;
         *ret = STEAL(m);
         return 0;
 }
@@ -528,7 +528,7 @@ static int refresh(struct state *s, struct remembered **ret_changed)
         } else {
                 s->stale |= r > 0;
         }
-        return s->store && s->stale ? load_changes(s, ret_changed) : 0;
+        return s->store && (s->stale || s->followed) ? load_changes(s, ret_changed) : 0;
 }
 
 /* Takes the lock of a store in etcd, which excludes other hosts. Opens the store first if there is none. */
@@ -560,7 +560,7 @@ bool state_is_outdated(struct state *s)
         int r = s->etcd && s->store && !s->stale ? store_changed(s->store) : 0;
 
         s->stale |= r > 0;
-        return s->etcd && (!s->store || s->stale || r < 0);
+        return s->etcd && (!s->store || s->stale || s->followed || r < 0);
 }
 
 bool state_holds_lock(const struct state *s)
@@ -594,11 +594,12 @@ int state_follow(struct state *s, struct remembered **ret_changed)
                 reopen(s);
                 r = s->store ? 1 : s->error;
         }
-        if (r > 0)
+        s->stale |= r > 0;
+        if (r >= 0 && s->stale)
                 r = load_changes(s, ret_changed) ?: s->error;
         else if (r < 0 && r != -ENOMEM)
                 give_up(s, r);
-        s->stale = true;
+        s->followed = true;
         return r;
 }
 

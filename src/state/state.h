@@ -57,6 +57,7 @@ struct state {
         struct store *store;       /* NULL: there is none */
         int error;                  /* why there is none */
         bool stale;                 /* it may have records that this process did not load */
+        bool followed;              /* what was loaded was not loaded under the lock */
         bool replaced;              /* it is another file than the one that was loaded */
         bool locked;
         int lock_fd;

@@ -1552,7 +1552,7 @@ WRONGS += [
           "if (!r->writes[i].is_sent && !covers(mine,"),
     Wrong("sweep-what-was-heard-is-forgotten", "src/control/sweep_steps.c", "if (p_key_is_used(was->entries[i]) && !p_key_is_used(is->entries[i]))", "if (p_key_is_used(was->entries[i]) && i == 0)"),
     Wrong("state-another-file-is-believed", "src/state/state.c", "        if (r == 0 && replaced)\n                distrust_tables(s, *ret_changed);\n", "        (void) replaced;\n        (void) distrust_tables;\n"),
-    Wrong("state-another-file-for-ever", "src/state/state.c", "        s->stale = s->replaced = false;\n", "        s->stale = false;\n"),
+    Wrong("state-another-file-for-ever", "src/state/state.c", "        s->stale = s->followed = s->replaced = false;\n", "        s->stale = s->followed = false;\n"),
     Wrong("opensm-back-is-silent", TRANSITIONS, "return r && (r->presence == KNOWLEDGE_SILENT || (r->presence == KNOWLEDGE_ABSENT && r->may_be_silent));", "return r && r->presence != KNOWLEDGE_THERE;"),
     Wrong("opensm-moved-is-not-silent", TRANSITIONS, "return r && (r->presence == KNOWLEDGE_SILENT || (r->presence == KNOWLEDGE_ABSENT && r->may_be_silent));", "return r && r->presence == KNOWLEDGE_SILENT;"),
     Wrong("known-at-the-first-that-was-there", "src/subnet/known.c", "(!last || known_is_later(p, last)) &&", "!last &&"),

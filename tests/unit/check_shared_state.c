@@ -161,6 +161,29 @@ START_TEST(followed_only_when_it_changed)
 }
 END_TEST
 
+/* Before a request about leases, a head node asks whether it has missed something. If it becomes standby then, it follows that. */
+START_TEST(what_it_missed_is_followed)
+{
+        _cleanup_remembered_ struct remembered *missed = NULL, *none = NULL, *changed = NULL;
+
+        open_both();
+        ck_assert(!state_is_outdated(&two));
+        ck_assert_ptr_null(lock(&one));
+        ck_assert_int_eq(commit(&one, 1), 0);
+        ck_assert(state_is_outdated(&two));
+        ck_assert_int_eq(state_follow(&two, &missed), 0);
+        ck_assert_ptr_nonnull(missed);
+        ck_assert_uint_eq(n_freed(missed), 1);
+        ck_assert_int_eq(state_follow(&two, &none), 0);
+        ck_assert_ptr_null(none);
+        ck_assert(state_is_outdated(&two));
+        state_unlock(&one);
+        changed = lock(&two);
+        ck_assert_ptr_nonnull(changed);
+        ck_assert(!state_is_outdated(&two));
+}
+END_TEST
+
 /* state.db is older than the cluster, or the cluster than state.db: which of them is to be believed is for an admin to say. */
 START_TEST(another_store_is_in_the_way)
 {
@@ -460,6 +483,7 @@ int main(void)
         tcase_set_timeout(tc, 60);
         tcase_add_test(tc, one_memory);
         tcase_add_test(tc, followed_only_when_it_changed);
+        tcase_add_test(tc, what_it_missed_is_followed);
         tcase_add_test(tc, another_store_is_in_the_way);
         tcase_add_test(tc, paused);
         tcase_add_test(tc, explained);
