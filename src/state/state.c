@@ -219,6 +219,21 @@ static int open_etcd(struct state *s)
         return r == 0 && s->event ? etcd_store_attach(s->store, s->event) : r;
 }
 
+/* Returns whether it is another file than before. */
+static bool note_file(struct state *s)
+{
+        _cleanup_free_ char *path = file_path(s->path, SQLITE_FILES_NAME);
+        const dev_t device = s->device;
+        const ino_t inode = s->inode;
+        struct stat st = {};
+
+        if (path)
+                (void) stat(path, &st);
+        s->device = st.st_dev;
+        s->inode = st.st_ino;
+        return inode > 0 && (st.st_dev != device || st.st_ino != inode);
+}
+
 static int open_store(struct state *s)
 {
         _cleanup_identity_ struct file_identity owner = {};
@@ -227,6 +242,8 @@ static int open_store(struct state *s)
         r = r ?: (s->etcd ? open_etcd(s) : open_sqlite(s));
         if (r == 0 && s->error < 0)
                 report(s, STATE_USABLE, "pkeyd goes on", NULL, "%s can be used again", s->name);
+        if (r == 0 && !s->etcd)
+                s->replaced |= note_file(s);
         if (r == 0)
                 s->error = 0;
         else if (r == -ENOENT && !s->make)
@@ -236,7 +253,7 @@ static int open_store(struct state *s)
         return r;
 }
 
-/* Opens the store again after it was lost. If it has records, it is another file. */
+/* Opens the store again after it was lost. */
 static void reopen(struct state *s)
 {
         int r;
@@ -247,7 +264,8 @@ static void reopen(struct state *s)
         r = store_is_empty(s->store);
         if (r < 0)
                 give_up(s, r);
-        s->stale = s->replaced = r == 0;
+        s->stale = r == 0;
+        s->replaced = r <= 0 && (s->replaced || s->etcd);
 }
 
 /* --- opening ------------------------------------------------------------------------------------------------------ */

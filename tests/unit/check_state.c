@@ -344,6 +344,18 @@ START_TEST(cannot_be_opened_yet)
 }
 END_TEST
 
+static void take_away(void)
+{
+        ck_assert_int_eq(rename(file("state.db"), file("elsewhere")), 0);
+        ck_assert_int_eq(mkdir(file("state.db"), 0700), 0);
+}
+
+static void put_back(void)
+{
+        ck_assert_int_eq(rmdir(file("state.db")), 0);
+        ck_assert_int_eq(rename(file("elsewhere"), file("state.db")), 0);
+}
+
 /* The records that the store has then replace those in memory. */
 START_TEST(opened_later_with_records)
 {
@@ -351,17 +363,45 @@ START_TEST(opened_later_with_records)
         const char *holder;
 
         ck_assert_int_eq(commit_index(&state, 1), 0);
+        ck_assert_int_eq(commit_table(&state), 0);
         state_close(&state);
-        ck_assert_int_eq(rename(file("state.db"), file("elsewhere")), 0);
-        ck_assert_int_eq(mkdir(file("state.db"), 0700), 0);
+        take_away();
         ck_assert_int_eq(state_open(&state, path, true, NULL), -EISDIR);
+        check_report(STATE_UNUSABLE, "Is a directory");
         remembered_free(load());
-        ck_assert_int_eq(rmdir(file("state.db")), 0);
-        ck_assert_int_eq(rename(file("elsewhere"), file("state.db")), 0);
+        put_back();
         ck_assert_int_eq(state_lock(&state, &holder, &changed), 0);
         ck_assert_ptr_nonnull(changed);
         ck_assert_uint_eq(n_freed(changed), 1);
+        check_table(changed, true);
+        check_report(STATE_USABLE, "can be used again");
+        check_no_report();
         ck_assert_int_eq(lock(&state, &holder), 0);
+}
+END_TEST
+
+/* What another process has committed meanwhile is loaded, and the tables are trusted. */
+START_TEST(lost_for_a_while)
+{
+        _cleanup_remembered_ struct remembered *changed = NULL;
+        struct state other;
+        const char *holder;
+
+        ck_assert_int_eq(commit_table(&state), 0);
+        take_away();
+        ck_assert_int_eq(lock(&state, &holder), 0);
+        check_report(STATE_UNUSABLE, "Is a directory");
+        state_unlock(&state);
+        put_back();
+        ck_assert_int_eq(state_open(&other, path, true, NULL), 0);
+        ck_assert_int_eq(commit_index(&other, 1), 0);
+        state_close(&other);
+        ck_assert_int_eq(state_lock(&state, &holder, &changed), 0);
+        ck_assert_ptr_nonnull(changed);
+        ck_assert_uint_eq(n_freed(changed), 1);
+        check_table(changed, true);
+        check_report(STATE_USABLE, "can be used again");
+        check_no_report();
 }
 END_TEST
 
@@ -532,6 +572,32 @@ START_TEST(replaced)
         ck_assert_ptr_nonnull(again);
         check_table(again, true); /* later commits are trusted */
         check_no_report();
+}
+END_TEST
+
+/* Another file that cannot be loaded at once is still another file. */
+START_TEST(replaced_and_lost_for_a_while)
+{
+        _cleanup_remembered_ struct remembered *changed = NULL;
+        struct state other;
+        const char *holder;
+
+        ck_assert_int_eq(state_open(&other, file("other"), true, NULL), 0);
+        ck_assert_int_eq(commit_table(&other), 0);
+        state_close(&other);
+        remove_database();
+        ck_assert_int_eq(rename(file("other/state.db"), file("state.db")), 0);
+        ck_assert_int_eq(rmdir(file("other")), 0);
+        ck_assert_int_eq(commit_index(&state, 1), -EUCLEAN);
+        take_away();
+        ck_assert_int_eq(lock(&state, &holder), 0);
+        check_report(STATE_UNUSABLE, "Is a directory");
+        put_back();
+        ck_assert_int_eq(state_lock(&state, &holder, &changed), 0);
+        ck_assert_ptr_nonnull(changed);
+        check_table(changed, false);
+        check_report(STATE_USABLE, "can be used again");
+        check_report(STATE_DAMAGED, "was replaced by another file");
 }
 END_TEST
 
@@ -931,6 +997,7 @@ int main(void)
         tcase_add_test(t, cannot_be_opened);
         tcase_add_test(t, cannot_be_opened_yet);
         tcase_add_test(t, opened_later_with_records);
+        tcase_add_test(t, lost_for_a_while);
         tcase_add_test(t, of_a_newer_version);
         tcase_add_test(t, damaged_database);
         tcase_add_test(t, another_committed);
@@ -939,6 +1006,7 @@ int main(void)
         tcase_add_test(t, removed_before_it_is_loaded);
         tcase_add_test(t, replaced_before_it_is_loaded);
         tcase_add_loop_test(t, replaced, 0, 2);
+        tcase_add_test(t, replaced_and_lost_for_a_while);
         tcase_add_test(t, removed_and_open);
         tcase_add_test(t, lock_is_held_by_another);
         tcase_add_test(t, lock_is_let_go);
