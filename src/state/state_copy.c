@@ -45,19 +45,46 @@ static int add_record(void *userdata, const char *key, const void *value, size_t
         return 0;
 }
 
+/* The records that are expected next. */
+struct comparison {
+        const struct store_op *next, *end;
+};
+
+static int compare_record(void *userdata, const char *key, const void *value, size_t n)
+{
+        struct comparison *c = userdata;
+        const struct store_op *op = c->next;
+
+        if (op == c->end || !key || !value || strcmp(op->key, key) != 0 || op->n != n || memcmp(op->value, value, n) != 0)
+                return -ENOTEMPTY;
+        c->next++;
+        return 0;
+}
+
+/* An earlier copy may have ended after its commit. Returns 0 if the store has exactly these records, or -ENOTEMPTY. */
+static int check_copied(struct store *to, const struct store_transaction *t)
+{
+        struct comparison c = { t->ops, t->ops + t->n };
+        int r = store_load(to, compare_record, &c);
+
+        return r == 0 && c.next != c.end ? -ENOTEMPTY : r;
+}
+
 static int copy_records(struct store *from, struct store *to, struct state_copy *c)
 {
         _cleanup_arena_ struct arena *a = arena_new();
         struct store_transaction t;
         int r = a ? store_is_empty(to) : -ENOMEM;
+        bool is_empty = r > 0;
 
-        if (r <= 0)
-                return r < 0 ? r : -ENOTEMPTY;
+        if (r < 0)
+                return r;
         store_transaction_init(&t, a);
-        r = store_load(from, add_record, &t);
-        if (r == 0 && t.error == 0 && t.n == 0)
+        r = store_load(from, add_record, &t) ?: t.error;
+        if (r == 0 && is_empty && t.n == 0)
                 r = -ENOENT;
-        r = r ?: store_commit(to, &t);
+        if (r == 0)
+                r = is_empty ? store_commit(to, &t) : check_copied(to, &t);
         c->n = t.n;
         return r;
 }

@@ -5,8 +5,9 @@
  * Moves what pkeyd remembers from state.db to etcd, or back, while no pkeyd runs.
  *
  * state_copy() holds the locks of both stores. One transaction puts all records into the target, which must be empty. After that
- * state.db gets another name, or STATE_MARK is removed. If this fails, or the process ends before, the old store stays in use, and
- * the target has a copy that no process uses.
+ * state.db gets another name, or STATE_MARK is removed. If this fails, or the process ends before, the target has a copy that no
+ * process uses. The next state_copy() then finds the same records there, and does what is left. Until then state.db stays in use if
+ * the copy is in etcd; state_open() refuses both stores if it is in state.db.
  */
 
 #include "etcd/etcd.h"
@@ -26,7 +27,7 @@ struct state_copy {
 /* to_etcd: from state.db; else to it. Returns 0, or
  *
  *     -ENOENT       the source has no records
- *     -ENOTEMPTY    the target has records
+ *     -ENOTEMPTY    the target has other records
  *     -EWOULDBLOCK  another process has a lock
  *     -EBADMSG      a record is damaged
  *     -ENOMEM, or why a store cannot be used

@@ -4,7 +4,7 @@
 from wrongs import Wrong
 
 STORE, LEASE, HTTP = "src/etcd/etcd_store.c", "src/etcd/etcd_lease.c", "src/etcd/etcd_http.c"
-STATE, GATE = "src/state/state.c", "src/gate/gate.c"
+STATE, GATE, COPY = "src/state/state.c", "src/gate/gate.c", "src/state/state_copy.c"
 MAILBOX, JSON, LEASING = "src/etcd/etcd_mailbox.c", "src/records/lease_json.c", "src/control/leasing.c"
 DECIDE, STEPS = "src/control/sweep_decide.c", "src/control/sweep_steps.c"
 CONFIRM, INTERNAL, SYNC = "src/control/confirm.c", "src/control/control_internal.c", "src/control/sync.c"
@@ -61,6 +61,11 @@ WRONGS = [
     Wrong("etcd-writer-ignores-an-apply", SYNC, "(control_is_guest(c) || !c->in_force || g->number > c->in_force->number)", "control_is_guest(c)"),
     Wrong("etcd-writer-goes-back", SYNC, "g->number > c->in_force->number", "g->number != c->in_force->number"),
     Wrong("etcd-everybody-is-a-guest", INTERNAL, "control_follows_sm(c) && c->sm.state != SM_FOLLOW_WRITER", "control_follows_sm(c)"),
+    # copies from one kind of store to the other
+    Wrong("copied-to-any-records", COPY, "c.next != c.end ? -ENOTEMPTY : r;", "c.next != c.end ? -ENOTEMPTY : r == -ENOTEMPTY ? 0 : r;"),
+    Wrong("copied-to-fewer-records", COPY, "r == 0 && c.next != c.end ? -ENOTEMPTY : r;", "r;"),
+    Wrong("copied-to-other-values", COPY, " || memcmp(op->value, value, n) != 0)", ")"),
+    Wrong("copied-only-at-once", COPY, "        bool is_empty = r > 0;\n\n        if (r < 0)\n                return r;\n", "        bool is_empty = r > 0;\n\n        if (r <= 0)\n                return r < 0 ? r : -ENOTEMPTY;\n"),
     # requests that are passed on
     Wrong("mailbox-other-answers-are-pruned", MAILBOX, "if (!in->is_found && (in->is_replied || !etcd_has_more(range)))", "if (!in->is_found && !etcd_has_more(range))"),
     Wrong("mailbox-asked-again-and-again", MAILBOX, "        in->is_asked = true;\n", ""),

@@ -504,9 +504,11 @@ def test_copies_of_a_fabric():
             return fabric.run([program("pkeyctl"), "--fabric", "compute", "--config", settings, "--state-dir", fabric.path("state"), "store", "copy",
                                kind])
 
-        fabric.apply(fabric.write("partitions.yaml", Policy().add("one", 0x0010, {"ALL": "full"}).yaml())).expect(0)
+        policy = Policy().add("one", 0x0010, {"ALL": "full"})
+        fabric.apply(fabric.write("partitions.yaml", policy.yaml())).expect(0)
         copy("etcd").expect(0)
         copy("sqlite").expect(0)
+        fabric.apply(fabric.write("partitions.yaml", policy.add("two", 0x0011, {"ALL": "full"}).yaml())).expect(0)
         err = copy("etcd").expect(1).err
         check("the other store has records already" in err and "etcdctl del --prefix /pkeyd@compute/record/" in err, err)
 

@@ -396,8 +396,65 @@ START_TEST(copied)
         state_close(&one);
         ck_assert_int_eq(copy_to(false, N_NODES), 0);
         ck_assert_uint_eq(n_stored("one", NULL), N_NODES);
+}
+END_TEST
+
+/* The process ends between the commit and the last step: it is as if it had begun with that. _i: to etcd. */
+START_TEST(copied_in_two_attempts)
+{
+        const struct etcd_config *to = _i ? &config : NULL;
+
+        ck_assert_int_eq(state_open(&one, file("one"), true, NULL), 0);
+        ck_assert_int_eq(commit(&one, 1), 0);
+        ck_assert_int_eq(commit(&one, 2), 0);
+        state_close(&one);
+        ck_assert_int_eq(copy_to(true, 2), 0);
+        ck_assert_int_eq(copy_to(false, 2), 0);
+        if (!_i)
+                write_text("one/" STATE_MARK, "");
+        ck_assert_int_eq(copy_to(_i, 2), 0);
+        ck_assert_uint_eq(n_stored("one", to), 2);
+}
+END_TEST
+
+enum { MORE, FEWER, OTHER_KEY, OTHER_VALUE, ONLY_OTHERS, N_DIFFERENCES };
+
+static void put_record(const char *key, const char *value)
+{
+        struct store_transaction t;
+
+        store_transaction_init(&t, arena);
+        if (value)
+                store_put(&t, key, value, strlen(value));
+        else
+                store_delete(&t, key);
+        ck_assert_int_eq(state_commit(&one, &t), 0);
+}
+
+START_TEST(not_copied_to_other_records)
+{
+        ck_assert_int_eq(state_open(&one, file("one"), true, NULL), 0);
+        put_record("b", "1");
+        put_record("c", "1");
+        state_close(&one);
+        ck_assert_int_eq(copy_to(true, 2), 0);
+        ck_assert_int_eq(copy_to(false, 2), 0);
+        ck_assert_int_eq(state_open(&one, file("one"), true, NULL), 0);
+        if (_i == MORE)
+                put_record("d", "1");
+        if (_i == FEWER || _i == OTHER_KEY || _i == ONLY_OTHERS)
+                put_record("c", NULL);
+        if (_i == ONLY_OTHERS)
+                put_record("b", NULL);
+        if (_i == OTHER_KEY)
+                put_record("a", "1");
+        if (_i == OTHER_VALUE)
+                put_record("c", "2");
+        state_close(&one);
         ck_assert_int_eq(copy_to(true, 0), -ENOTEMPTY);
-        ck_assert_uint_eq(n_stored("one", NULL), N_NODES);
+        ck_assert_int_eq(access(file("one/state.db"), F_OK), 0);
+        if (_i != ONLY_OTHERS)
+                ck_assert_int_eq(copy_to(false, 0), -ENOTEMPTY);
 }
 END_TEST
 
@@ -490,6 +547,8 @@ int main(void)
         tcase_add_test(tc, place);
         tcase_add_test(tc, same_place);
         tcase_add_test(tc, copied);
+        tcase_add_loop_test(tc, copied_in_two_attempts, 0, 2);
+        tcase_add_loop_test(tc, not_copied_to_other_records, 0, N_DIFFERENCES);
         tcase_add_test(tc, database_of_another_process_stays);
         tcase_add_test(tc, not_copied_while_somebody_uses_it);
         suite_add_tcase(suite, tc);
