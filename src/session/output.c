@@ -144,12 +144,14 @@ struct file {
         size_t n;
 };
 
-/* Writes --output, which must not exist. False: a finding has the reason, and the output has failed. */
+/* Writes --output, which must not exist. False: a finding has the reason, the output has failed, and no part of it is left: the
+ * beginning of a policy may be a policy. */
 static bool write_file(struct context *ctx, const struct file *file)
 {
         static const char in_the_way[] = "no file is replaced: move it away, or name another one with --output";
         const char *path = ctx->options->output;
         FILE *f = fopen(path, "wxe");
+        const bool is_made = f != NULL;
         bool failed = !f || fwrite(file->bytes, 1, file->n, f) != file->n;
         int error = errno;
 
@@ -157,6 +159,8 @@ static bool write_file(struct context *ctx, const struct file *file)
                 failed = true;
                 error = errno;
         }
+        if (is_made && failed)
+                (void) unlink(path);
         if (failed)
                 output_fail(ctx, findings_error(&ctx->findings, FINDING_FILE_UNWRITABLE, error == EEXIST ? in_the_way : NULL, "%s: %s",
                                                 path, strerror(error)));

@@ -382,6 +382,21 @@ def test_check_fix_asks():
             check(not other or b"changed meanwhile" in err, err)
 
 
+def test_output_that_does_not_fit():
+    """A file that cannot be written completely is removed, so that the command can be repeated."""
+    with Fabric(two_level(1, 1, 2), opensm=False) as fabric:
+        conf = fabric.write("partitions.conf", "Default=0x7fff : ALL=limited ;\n" +
+                            "".join("p%u=0x%04x : 0x%016x=full ;\n" % (i, i, i) for i in range(1, 1000)))
+        for more in ([], ["--json"]):
+            full = ["sh", "-c", 'trap "" XFSZ; ulimit -f 1; exec "$@"', "sh"]
+            r = fabric.run([*full, *fabric.pkeyctl_arguments("import", conf, "--output", fabric.path("made.yaml"), *more)]).expect(1)
+            check("File too large" in r.err + r.out, r)
+            check(not os.path.exists(fabric.path("made.yaml")), "the beginning of the file is left")
+        fabric.pkeyctl("import", conf, "--output", fabric.path("made.yaml")).expect(0)
+        fabric.pkeyctl("import", conf, "--output", fabric.path("made.yaml")).expect(1)
+        check_equal(text_of(fabric.path("made.yaml")), fabric.pkeyctl("import", conf).expect(0).out, "the file, also after an error")
+
+
 def test_quiet_and_ok():
     """-q prints only errors, and the result of show; "ok" is false if a difference is an error."""
     with fabric_of() as fabric:
