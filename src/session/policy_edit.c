@@ -43,8 +43,10 @@ int policy_edit_write(struct context *ctx, const struct policy_edit *e)
         if (n != e->n_before || memcmp(now, e->before, n) != 0)
                 return findings_error(&ctx->findings, FINDING_FILE_UNWRITABLE, "repeat the command",
                                       "%s has changed meanwhile: pkeyctl did not write it", e->path);
-        r = file_write_shared(e->path, e->after, e->n_after);
+        r = file_write_edited(e->path, e->after, e->n_after);
         if (r == -ENOMEM || r == 0)
                 return r;
-        return findings_error(&ctx->findings, FINDING_FILE_UNWRITABLE, NULL, "%s cannot be written: %s", e->path, strerror(-r));
+        return findings_error(&ctx->findings, FINDING_FILE_UNWRITABLE,
+                              r == -EPERM ? "run this as root: the file keeps its owner and group" : NULL,
+                              "%s cannot be written: %s", e->path, strerror(-r));
 }

@@ -13,6 +13,6 @@ struct policy_edit {
 
 /* Prints the lines that change. With --json stdout has one object only, so they go to stderr. */
 void policy_edit_show(struct context *ctx, const struct policy_edit *e);
-/* Writes the file, unless another program wrote it while the person was thinking. Returns 0, -EBADMSG (findings say why) or
- * -ENOMEM. */
+/* Writes the file, which keeps its owner, group and mode, unless another program wrote it while the person was thinking. Returns 0,
+ * -EBADMSG (findings say why) or -ENOMEM. */
 int policy_edit_write(struct context *ctx, const struct policy_edit *e);

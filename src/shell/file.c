@@ -247,6 +247,7 @@ enum kind {
         WRITE_PUBLIC,
         WRITE_SHARED,
         WRITE_NAMED,
+        WRITE_EDITED,
 };
 
 static mode_t mode_by_umask(void)
@@ -270,12 +271,29 @@ static mode_t mode_of_replaced(const char *path, int fd, enum kind kind)
         return old.st_mode & 0777;
 }
 
-/* Of a shared file, the file and its name are on the disk when this returns. */
+/* Before the new file, which only this process can read so far, gets its name. */
+static int keep_owner(const char *path, int fd)
+{
+        struct stat old;
+
+        if (stat(path, &old) < 0 || fchown(fd, old.st_uid, old.st_gid) < 0)
+                return -errno;
+        return fchmod(fd, old.st_mode & 0777) < 0 ? -errno : 0;
+}
+
+static int set_mode(const char *path, int fd, enum kind kind)
+{
+        if (kind == WRITE_EDITED)
+                return keep_owner(path, fd);
+        return fchmod(fd, mode_of_replaced(path, fd, kind)) < 0 ? -errno : 0;
+}
+
+/* Of a shared or edited file, the file and its name are on the disk when this returns. */
 static int replace(const char *path, const void *bytes, size_t n, enum kind kind)
 {
         _cleanup_free_ char *beside = NULL;
         _cleanup_close_ int fd = -1;
-        bool sync = kind == WRITE_SHARED;
+        bool sync = kind == WRITE_SHARED || kind == WRITE_EDITED;
         int r;
 
         if (asprintf(&beside, "%s.XXXXXX", path) < 0) {
@@ -285,8 +303,8 @@ static int replace(const char *path, const void *bytes, size_t n, enum kind kind
         fd = mkostemp(beside, O_CLOEXEC); /* mode 0600 */
         if (fd < 0)
                 return -errno;
-        r = file_write_all(fd, bytes, n);
-        if (r == 0 && (fchmod(fd, mode_of_replaced(path, fd, kind)) < 0 || (sync && fsync(fd) < 0) || rename(beside, path) < 0))
+        r = file_write_all(fd, bytes, n) ?: set_mode(path, fd, kind);
+        if (r == 0 && ((sync && fsync(fd) < 0) || rename(beside, path) < 0))
                 r = -errno;
         if (r < 0)
                 (void) unlink(beside);
@@ -328,4 +346,9 @@ int file_write_beside(const char *path, const char *beside, const void *bytes, s
 int file_write_named(const char *path, const void *bytes, size_t n)
 {
         return replace_target(path, bytes, n, WRITE_NAMED);
+}
+
+int file_write_edited(const char *path, const void *bytes, size_t n)
+{
+        return replace_target(path, bytes, n, WRITE_EDITED);
 }

@@ -70,8 +70,12 @@ int file_write_all(int fd, const char *bytes, size_t n);
  * the link may be closed to this process. `beside` may be NULL.
  *
  * file_write_named: for a file that the user named, who expects what a shell does: as file_write_shared, but not synced, and the
- * umask decides the mode of a new file. */
+ * umask decides the mode of a new file.
+ *
+ * file_write_edited: for a file of a person, which must exist: as file_write_shared, but the new file has the owner, the group and
+ * the mode of the old one. If this process may not give it to them, it returns -EPERM, and the old file stays. */
 int file_write_public(const char *path, const void *bytes, size_t n);
 int file_write_shared(const char *path, const void *bytes, size_t n);
 int file_write_beside(const char *path, const char *beside, const void *bytes, size_t n);
 int file_write_named(const char *path, const void *bytes, size_t n);
+int file_write_edited(const char *path, const void *bytes, size_t n);

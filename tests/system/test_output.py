@@ -321,11 +321,14 @@ def text_of(path):
 
 
 def test_check_fix():
-    """Corrections are shown and written after a question; what has none stays. The file keeps its mode, and a link to it stays."""
+    """Corrections are shown and written after a question; what has none stays. The file keeps its owner, group and mode, and a link
+    to it stays."""
     wrong = "version: 1\npartitions:\n  a: {pkey: 0x0101, membrs: {x: Full}} # \u00e4\n"
     right = wrong.replace("membrs", "members").replace("Full", "full")
     with fabric_of() as fabric:
         path, link = fabric.write("partitions.yaml", wrong), fabric.path("link.yaml")
+        owner = (65533, 65534) if os.geteuid() == 0 else (os.geteuid(), os.getegid())
+        os.chown(path, *owner)
         os.chmod(path, 0o640)
         os.symlink(path, link)
         (key,) = (f for f in fabric.pkeyctl("check", path, "--json").expect(1).json()["findings"] if f["severity"] == "error")
@@ -339,6 +342,7 @@ def test_check_fix():
         check("link.yaml:3\n- " + wrong.split("\n")[2] + "\n+ " + right.split("\n")[2] + "\n" in result.out, result)
         check("2 corrections written" in result.out, result)
         check_equal((text_of(path), os.path.islink(link), os.stat(path).st_mode & 0o777), (right, True, 0o640), "the file")
+        check_equal((os.stat(path).st_uid, os.stat(path).st_gid), owner, "its owner and group")
         data = fabric.pkeyctl("check", path, "--fix", "--yes", "--json").expect(0).json()
         check_equal((data["ok"], data["fixed"], data["findings"]), (True, 0, []), "nothing to do")
         fabric.write("partitions.yaml", wrong.replace("Full", "Full, y: yes"))

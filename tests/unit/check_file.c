@@ -182,7 +182,6 @@ START_TEST(write_through_links)
 }
 END_TEST
 
-/* Links are not followed, because other users may be able to write to the directory. */
 /* What is kept of a file that a link leads to is where that file is. */
 START_TEST(write_beside_a_link)
 {
@@ -205,6 +204,36 @@ START_TEST(write_beside_a_link)
 }
 END_TEST
 
+/* Whoever could not read the file before cannot read it now, and its owner still can. */
+START_TEST(edit_of_another_user)
+{
+        static const mode_t modes[] = { 0600, 0640, 0664 };
+        struct stat st;
+
+        if (geteuid() != 0)
+                return;
+        for (size_t i = 0; i < ELEMENTS(modes); i++) {
+                ck_assert_int_eq(file_write_shared("a", "first", 5), 0);
+                ck_assert_int_eq(chown("a", i == 1 ? 0 : 65533, 65534), 0);
+                ck_assert_int_eq(chmod("a", modes[i]), 0);
+                ck_assert_int_eq(file_write_edited("a", "second", 6), 0);
+                expect_content("a", "second");
+                ck_assert_int_eq(stat("a", &st), 0);
+                ck_assert_uint_eq(st.st_uid, i == 1 ? 0 : 65533);
+                ck_assert_uint_eq(st.st_gid, 65534);
+                ck_assert_uint_eq(st.st_mode & 07777, modes[i]);
+        }
+        ck_assert_int_eq(chmod(".", 0777), 0);
+        ck_assert_int_eq(seteuid(65533), 0);
+        ck_assert_int_eq(file_write_edited("a", "third", 5), -EPERM); /* the user is not in the group of the file */
+        ck_assert_int_eq(seteuid(0), 0);
+        expect_content("a", "second");
+        ck_assert_int_eq(unlink("a"), 0);
+        ck_assert_int_eq(file_write_edited("a", "x", 1), -ENOENT);
+}
+END_TEST
+
+/* Links are not followed, because other users may be able to write to the directory. */
 START_TEST(others_links_are_replaced)
 {
         ck_assert_int_eq(file_write_shared("a", "mine", 4), 0);
@@ -317,6 +346,7 @@ int main(void)
         tcase_add_test(t, write_what_the_user_named);
         tcase_add_test(t, write_through_links);
         tcase_add_test(t, write_beside_a_link);
+        tcase_add_test(t, edit_of_another_user);
         tcase_add_test(t, others_links_are_replaced);
         tcase_add_test(t, write_fails);
         tcase_add_test(t, what_is_no_file);
