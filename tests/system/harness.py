@@ -12,6 +12,7 @@ directory, so every program gets its own directory below the temporary directory
 import glob
 import json
 import os
+import pty
 import random
 import re
 import shutil
@@ -460,6 +461,29 @@ class Daemon:
         """Sends SIGTERM and returns the exit status."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout=PATIENCE)
+
+
+class AtTerminal:
+    """pkeyctl with a terminal for confirmation; stdout and stderr go to one file."""
+
+    def __init__(self, fabric, *arguments, **environment):
+        self.log = fabric.path("terminal-%d" % len(fabric.children))
+        self.terminal, theirs = pty.openpty()
+        self.child = fabric.start(fabric.pkeyctl_arguments(*arguments), os.path.basename(self.log), stdin=theirs,
+                                  **environment)
+        os.close(theirs)
+
+    def wait_question(self, words):
+        wait_for(lambda: words + " [y/N] " in read_file(self.log), "the question %r" % words)
+        return read_file(self.log)
+
+    def end(self, status, answer=None):
+        """Returns the output with the prompt."""
+        if answer:
+            os.write(self.terminal, answer.encode() + b"\n")
+        check_equal(self.child.wait(timeout=PATIENCE), status, "exit status: " + read_file(self.log))
+        os.close(self.terminal)
+        return read_file(self.log)
 
 
 def metric(path, name):

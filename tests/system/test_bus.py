@@ -4,11 +4,10 @@
 import fcntl
 import json
 import os
-import pty
 import signal
 import subprocess
 
-from harness import (PATIENCE, Daemon, Fabric, Skip, check, check_equal, end, main, program, read_file, two_level, wait_for,
+from harness import (PATIENCE, AtTerminal, Daemon, Fabric, Skip, check, check_equal, end, main, program, read_file, two_level, wait_for,
                      wait_poll_rounds)
 from oracle import Policy
 from private_bus import Bus, require, signals
@@ -459,42 +458,19 @@ def test_pkeyctl_apply_beside_the_daemon():
         stop(daemon)
 
 
-class AtTerminal:
-    """pkeyctl with a terminal for confirmation; stdout and stderr go to one file."""
-
-    def __init__(self, fabric, bus, *arguments):
-        self.log = fabric.path("terminal-%d" % len(fabric.children))
-        self.terminal, theirs = pty.openpty()
-        self.child = fabric.start(fabric.pkeyctl_arguments(*arguments), os.path.basename(self.log), stdin=theirs,
-                                  **bus.environment())
-        os.close(theirs)
-
-    def wait_question(self, words):
-        wait_for(lambda: words + " [y/N] " in read_file(self.log), "the question %r" % words)
-        return read_file(self.log)
-
-    def end(self, status, answer=None):
-        """Returns the output with the prompt."""
-        if answer:
-            os.write(self.terminal, answer.encode() + b"\n")
-        check_equal(self.child.wait(timeout=PATIENCE), status, "exit status: " + read_file(self.log))
-        os.close(self.terminal)
-        return read_file(self.log)
-
-
 def test_pkeyctl_apply_shows_what_the_daemon_will_carry_out():
     with fabric_of() as fabric:
         bus = Bus(fabric)
         daemon = start(fabric, bus)
         policy = fabric.write("partitions.yaml", policy_two().add("three", 0x0012, {"node0077": "full"}).yaml())
         question = "Have pkeyd carry out %s now?" % policy
-        apply = AtTerminal(fabric, bus, "apply", policy)
+        apply = AtTerminal(fabric, "apply", policy, **bus.environment())
         shown = apply.wait_question(question)
         plan = pkeyctl(fabric, bus, "plan", policy).expect(2).out
         check(plan.split("; nothing was sent")[0] in shown, "the plan is not shown:", shown, "plan:", plan)
         check("not confirmed" in apply.end(1, "n"), "an answer of no")
 
-        apply = AtTerminal(fabric, bus, "apply", policy, "--json")
+        apply = AtTerminal(fabric, "apply", policy, "--json", **bus.environment())
         check_equal(apply.wait_question(question), question + " [y/N] ", "output before the answer")
         result = json.loads(apply.end(0, "y")[len(question + " [y/N] "):])
         check_equal([result["ok"], result["outcome"]], [True, "carried-out"], "--json")
@@ -503,12 +479,12 @@ def test_pkeyctl_apply_shows_what_the_daemon_will_carry_out():
         check_equal(len({f["text"] for f in result["findings"]}), 4, "findings, each once")
         check(all(0x8011 in p.keys() for p in fabric.tables().values() if p.type == 1), "not written")
 
-        out = AtTerminal(fabric, bus, "apply", policy).end(0)
+        out = AtTerminal(fabric, "apply", policy, **bus.environment()).end(0)
         check("[y/N]" not in out and "ports verified" in out, "nothing was to be confirmed:", out)
 
         generation = bus.property("Generation")
         fabric.write("partitions.yaml", "strict: true\n" + policy_two().add("three", 0x0012, {"node0077": "full"}).yaml())
-        out = AtTerminal(fabric, bus, "apply", policy).end(1)
+        out = AtTerminal(fabric, "apply", policy, **bus.environment()).end(1)
         check("'node0077' matches nothing" in out and "nothing was sent" in out and "[y/N]" not in out, "no plan can be made:", out)
         check_equal([bus.property(n) for n in ("Generation", "FileErrors")], [generation, 0], "Generation and FileErrors")
         stop(daemon)
@@ -523,7 +499,7 @@ def test_pkeyctl_apply_and_a_daemon_that_changes_meanwhile():
         generation = bus.property("Generation")
         copy = fabric.write("copy.yaml", policy_two().yaml())
         fabric.write("partitions.yaml", policy_two().yaml())
-        apply = AtTerminal(fabric, bus, "apply", copy)
+        apply = AtTerminal(fabric, "apply", copy, **bus.environment())
         apply.wait_question("Have pkeyd carry out %s now?" % copy)
         fabric.write("partitions.yaml", policy_one().add("three", 0x0012, {"ALL_CAS": "full"}).yaml())
         out = apply.end(1, "y")
@@ -531,7 +507,7 @@ def test_pkeyctl_apply_and_a_daemon_that_changes_meanwhile():
         check_equal(bus.property("Generation"), generation, "Generation")
 
         fabric.write("partitions.yaml", policy_two().yaml())
-        apply = AtTerminal(fabric, bus, "apply", copy)
+        apply = AtTerminal(fabric, "apply", copy, **bus.environment())
         apply.wait_question("Have pkeyd carry out %s now?" % copy)
         stop(daemon)
         out = apply.end(1, "y")
@@ -544,7 +520,7 @@ def test_pkeyctl_apply_and_a_daemon_that_begins_to_write_meanwhile():
         bus = Bus(fabric)
         other = fabric.write("other.yaml", policy_two().yaml())
         fabric.settings(SETTINGS)
-        apply = AtTerminal(fabric, bus, "apply", other)
+        apply = AtTerminal(fabric, "apply", other, **bus.environment())
         apply.wait_question(" ports?")
         daemon = start(fabric, bus)
         out = apply.end(1, "y")
@@ -552,10 +528,10 @@ def test_pkeyctl_apply_and_a_daemon_that_begins_to_write_meanwhile():
         check(not any(0x8011 in p.keys() for p in fabric.tables().values() if p.type == 1), "something was written")
         fabric.settings("mode: audit\n" + SETTINGS)
         pkeyctl(fabric, bus, "reload").expect(0)
-        apply = AtTerminal(fabric, bus, "apply", other)
+        apply = AtTerminal(fabric, "apply", other, **bus.environment())
         apply.wait_question(" ports?")
         apply.end(0, "y") # it undoes nothing
-        apply = AtTerminal(fabric, bus, "apply", fabric.write("one.yaml", policy_one().yaml()))
+        apply = AtTerminal(fabric, "apply", fabric.write("one.yaml", policy_one().yaml()), **bus.environment())
         apply.wait_question(" ports?")
         fabric.settings(SETTINGS)
         pkeyctl(fabric, bus, "reload").expect(0)
