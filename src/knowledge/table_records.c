@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "knowledge/table_records.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -138,6 +139,12 @@ void knowledge_store(const struct knowledge *k, const char *boot, struct store_t
         for (size_t i = 0; i < k->n; i++)
                 if (must_be_stored(&k->records[i]))
                         put_record(&k->records[i], boot, t);
+}
+
+void knowledge_store_record(const struct knowledge *k, uint32_t record, const char *boot, struct store_transaction *t)
+{
+        assert(record < k->n);
+        put_record(&k->records[record], boot, t);
 }
 
 void knowledge_stored(struct knowledge *k)

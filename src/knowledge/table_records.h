@@ -36,6 +36,8 @@
 /* Puts the records that changed since knowledge_stored() into the transaction. `boot` names this boot of the host, from which times
  * of `seen` count. Errors stay in the transaction. */
 void knowledge_store(const struct knowledge *k, const char *boot, struct store_transaction *t);
+/* Puts one record only, changed or not. */
+void knowledge_store_record(const struct knowledge *k, uint32_t record, const char *boot, struct store_transaction *t);
 /* Marks all records as stored: the transaction was committed. */
 void knowledge_stored(struct knowledge *k);
 

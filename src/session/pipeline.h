@@ -19,10 +19,10 @@ enum need {
         NEED_TOPOLOGY = 1 << 4,       /* the subnet that --topology names, if it names one */
         NEED_WRITER = 1 << 5,         /* settings by which pkeyctl may write tables */
         NEED_CONFIRMATION = 1 << 6,   /* a terminal to ask on, or --yes */
-        NEED_TABLES = 1 << 7,         /* the fabric with its tables, and what the policy means there */
-        NEED_PLAN = 1 << 8,           /* the fabric, and a plan */
-        NEED_STORE = 1 << 9,          /* what is stored in the state directory */
-        NEED_STORE_TO_WRITE = 1 << 10, /* the same, for changes */
+        NEED_STORE = 1 << 7,          /* what is stored in the state directory */
+        NEED_STORE_TO_WRITE = 1 << 8, /* the same, for changes: what is stored later is noticed (store_change.h) */
+        NEED_TABLES = 1 << 9,         /* the fabric with its tables, and what the policy means there */
+        NEED_PLAN = 1 << 10,          /* the fabric, and a plan */
 
         READ_FABRIC = NEED_SETTINGS | NEED_POLICY_IF_ANY | NEED_TABLES,
         JUDGE_HOST = NEED_SETTINGS | NEED_POLICY | TAKES_POLICY,

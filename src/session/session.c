@@ -366,17 +366,21 @@ static struct generation *remembered_generation(struct context *ctx, const struc
  * tables, so it drops the knowledge; and unless names are pinned, it misses nothing without a state directory. */
 static int load_state(struct context *ctx, enum control_goal goal, struct control_start *ret)
 {
-        bool writing = goal == CONTROL_APPLY;
-        struct remembered *m;
-        int r = open_state(ctx, writing);
+        bool writing = goal == CONTROL_APPLY, is_open = ctx->remembered && goal == CONTROL_READ;
+        struct remembered *before = ctx->remembered, *m;
+        int r = is_open ? state_attach(&ctx->state, ctx->event) : open_state(ctx, writing);
 
         if (r != -ENOMEM && (goal != CONTROL_READ || ctx->settings->identity == IDENTITY_PIN))
                 session_report_state(ctx, writing);
         if (r == -ENOMEM || (r < 0 && writing))
                 return r == -ENOMEM ? r : -EBADMSG;
-        r = state_load(&ctx->state, &m);
+        r = state_load(&ctx->state, is_open ? &ctx->remembered : &m);
         if (r < 0)
                 return r;
+        if (is_open) { /* state_lock() compares the store with what was loaded last */
+                m = before;
+                ctx->known = &ctx->remembered->known;
+        }
         ret->remembered = m;
         if (goal == CONTROL_READ) {
                 (void) knowledge_free(m->knowledge);
@@ -469,13 +473,13 @@ int session_provide(struct context *ctx, unsigned needs, session_choose_t choose
                 r = check_writer(ctx);
         if (r == 0 && needs & NEED_CONFIRMATION)
                 r = ask_check_terminal(ctx);
+        if (r == 0 && needs & (NEED_STORE | NEED_STORE_TO_WRITE))
+                r = read_store(ctx, needs & NEED_STORE_TO_WRITE);
         if (r == 0 && needs & NEED_TABLES)
                 r = session_sweep(ctx, CONTROL_READ, &hooks);
         if (r == 0 && needs & NEED_TABLES)
                 r = pipeline_resolve(ctx);
         if (r == 0 && needs & NEED_PLAN)
                 r = session_sweep(ctx, CONTROL_PLAN, NULL);
-        if (r == 0 && needs & (NEED_STORE | NEED_STORE_TO_WRITE))
-                r = read_store(ctx, needs & NEED_STORE_TO_WRITE);
         return r;
 }

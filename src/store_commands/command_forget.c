@@ -5,23 +5,7 @@
 #include "session/held_output.h"
 #include "store_commands/store_change.h"
 #include "store_commands/store_commands.h"
-#include "util/vector.h"
-
-/* A port for which a person vouches, or will. */
-struct vouch {
-        struct knowledge_name name;
-        struct held_by by;
-        const struct p_key *may_hold;  /* ascending; without the vouch */
-        uint32_t n_may_hold;
-        bool may_hold_anything;        /* its table was never read */
-        const char *who;               /* NULL: no person yet */
-        usec_t at;                     /* CLOCK_REALTIME */
-};
-
-struct vouches {
-        struct vouch *items;
-        size_t n, allocated;
-};
+#include "store_commands/vouches.h"
 
 /* --- printers -------------------------------------------------------------------------------------------------------- */
 
@@ -119,47 +103,6 @@ int forget_choose(struct context *ctx, const uint32_t **ret, uint32_t *ret_n)
 
 /* --- which ports ----------------------------------------------------------------------------------------------------- */
 
-/* Every P_Key of the table as it was last read, and of the writes that are not confirmed. */
-static int gather_keys(struct arena *a, const struct knowledge_record *r, struct vouch *v)
-{
-        size_t n = r->entries ? r->capacity : 0;
-        struct p_key *keys = arena_new_array(a, struct p_key, n + r->n_writes * P_KEY_BLOCK_ENTRIES);
-
-        if (!keys)
-                return -ENOMEM;
-        if (n > 0)
-                memcpy(keys, r->entries, n * sizeof(*keys));
-        for (size_t w = 0; w < r->n_writes; w++, n += P_KEY_BLOCK_ENTRIES)
-                memcpy(keys + n, r->writes[w].entries, P_KEY_BLOCK_ENTRIES * sizeof(*keys));
-        v->n_may_hold = p_keys_sort(keys, (uint32_t) n);
-        v->may_hold = keys;
-        return 0;
-}
-
-static int add_vouch(struct context *ctx, uint32_t record, struct vouches *all)
-{
-        const struct knowledge *k = ctx->remembered->knowledge;
-        const struct knowledge_record *r = knowledge_get(k, record);
-        struct vouch *v;
-
-        if (VECTOR_GROW(ctx->arena, all->items, all->n, all->allocated) < 0)
-                return -ENOMEM;
-        v = &all->items[all->n++];
-        *v = (struct vouch) {
-                .name = r->name, .by = held_by_record(k, record), .may_hold_anything = !r->entries || r->is_unfollowed,
-                .who = r->vouched ? arena_strdup(ctx->arena, r->vouched_by ?: "?") : NULL, .at = r->vouched_at * USEC_PER_SEC,
-        };
-        return r->vouched && !v->who ? -ENOMEM : gather_keys(ctx->arena, r, v);
-}
-
-static bool is_listed(const struct vouches *all, struct knowledge_name name)
-{
-        for (size_t i = 0; i < all->n; i++)
-                if (knowledge_same_name(all->items[i].name, name))
-                        return true;
-        return false;
-}
-
 /* What one argument means. */
 struct found {
         uint32_t n, n_fresh, n_expired;
@@ -188,7 +131,7 @@ static int take(struct context *ctx, uint32_t record, struct vouches *all, struc
         found->n_expired += r->expired;
         found->n_partial += partial;
         found->label = port.label;
-        return r->fresh || r->expired || partial || is_listed(all, r->name) ? 0 : add_vouch(ctx, record, all);
+        return r->fresh || r->expired || partial || vouches_have(all, r->name) ? 0 : vouches_add(ctx, record, all);
 }
 
 /* `extended`: the fabric, with endports that are gone where they were last. */
@@ -268,30 +211,17 @@ static int take_argument(struct context *ctx, const struct subnet *extended, con
 
 /* --- the store ------------------------------------------------------------------------------------------------------- */
 
-/* Stores the names of all ports, too: show vouches needs them. What another process stored meanwhile counts; the fabric is as it
- * was seen. */
+/* Stores the names of all ports, too: show vouches needs them. Another process stored them if it stored something meanwhile. */
 static int vouch(struct context *ctx, bool is_reread, struct store_transaction *t, void *userdata)
 {
         struct remembered *m = ctx->remembered;
-        struct vouches *all = userdata;
-        const char *who = store_get_user(ctx);
-        usec_t wall = clock_wall();
-        int r = who ? 0 : -ENOMEM;
+        int r = vouches_store(ctx, t, userdata);
 
-        if (r == 0 && is_reread)
-                r = store_see_fabric(ctx);
-        for (size_t i = 0; r == 0 && i < all->n; i++) {
-                uint32_t record = knowledge_find(m->knowledge, all->items[i].name);
-
-                all->items[i].who = who;
-                all->items[i].at = wall;
-                r = record == KNOWLEDGE_NONE ? -ESTALE : knowledge_vouch(m->knowledge, record, who, wall / USEC_PER_SEC);
-        }
-        r = r ?: known_learn(&m->known, ctx->subnet, clock_now(), wall / USEC_PER_SEC);
+        if (r == 0 && !is_reread)
+                r = known_learn(&m->known, ctx->subnet, clock_now(), clock_wall() / USEC_PER_SEC);
         if (r < 0)
                 return r;
         records_put_known(t, &m->known);
-        knowledge_store(m->knowledge, m->boot, t);
         return 0;
 }
 
@@ -333,6 +263,6 @@ int command_show_vouches(struct context *ctx)
 
         for (uint32_t i = 0; r == 0 && i < knowledge_n_records(k); i++)
                 if (knowledge_get(k, i)->vouched)
-                        r = add_vouch(ctx, i, &all);
+                        r = vouches_add(ctx, i, &all);
         return r < 0 ? r : output(ctx, &printer, EXIT_DONE, &all);
 }

@@ -8,6 +8,7 @@
 #include "shell/file.h"
 #include "store_commands/store_change.h"
 #include "store_commands/store_commands.h"
+#include "store_commands/vouches.h"
 #include "util/vector.h"
 
 /* An adapter or a switch that took the place of another one. */
@@ -20,7 +21,7 @@ struct replacement {
         struct policy_edit file;       /* path NULL: there is no policy */
         int n_lines;                   /* GUIDs in the policy that change */
         bool written;
-        unsigned n_vouched;            /* ports of the old node */
+        struct vouches vouches;        /* for ports of the old node */
 };
 
 static struct guid new_guid(const struct context *ctx, const struct replacement *r)
@@ -145,7 +146,7 @@ static void json_replaced(struct doc *d, const void *result)
 
         doc_add(d, d->root, "{s:o, s:o, s:o, s:i, s:b, s:i}", "old", doc_guid(r->old), "new", doc_guid(new_guid(d->ctx, r)), "name",
                 doc_text(r->name), "guids", r->n_lines, "written", r->written,
-                "ports_vouched", r->n_vouched);
+                "ports_vouched", (int) r->vouches.n);
 }
 
 static void text_replaced(struct context *ctx, const void *result)
@@ -154,7 +155,7 @@ static void text_replaced(struct context *ctx, const void *result)
 
         if (r->name)
                 printf("'%s' is pinned to 0x%016" PRIx64 "; pkeyd goes on at its next sweep\n", r->name, new_guid(ctx, r).v);
-        if (r->n_vouched > 0)
+        if (r->vouches.n > 0)
                 printf("0x%016" PRIx64 " counts as holding nothing until it is seen again\n", r->old.v);
         if (r->written)
                 printf("%s: %d GUID%s changed; pkeyctl reload puts the file in force\n", r->file.path, r->n_lines,
@@ -177,24 +178,6 @@ static void text_proposal(struct context *ctx, const struct replacement *r)
 
 /* --- the command ----------------------------------------------------------------------------------------------------- */
 
-/* Vouches that the old adapter holds nothing, as forget does: it was taken out, so nothing has to wait for it. */
-static int vouch(struct context *ctx, struct replacement *r)
-{
-        struct knowledge *k = ctx->remembered->knowledge;
-        const char *who = store_get_user(ctx);
-        int e = who ? store_see_fabric(ctx) : -ENOMEM;
-
-        for (uint32_t i = 0; e == 0 && i < knowledge_n_records(k); i++) {
-                const struct knowledge_record *record = knowledge_get(k, i);
-
-                if (record->name.kind != KNOWLEDGE_ENDPORT || record->name.node.v != r->old.v || record->expired)
-                        continue;
-                e = knowledge_vouch(k, i, who, clock_wall() / USEC_PER_SEC);
-                r->n_vouched++;
-        }
-        return e;
-}
-
 static int move_pin(struct context *ctx, struct replacement *r)
 {
         int e = pins_move(&ctx->remembered->pins, r->old, ctx->subnet, r->node, clock_wall() / USEC_PER_SEC);
@@ -212,12 +195,10 @@ static int store_replacement(struct context *ctx, bool is_reread, struct store_t
         int e = r->name ? move_pin(ctx, r) : 0;
 
         (void) is_reread;
-        if (e == 0 && subnet_find_node(ctx->subnet, r->old) == SUBNET_NONE)
-                e = vouch(ctx, r);
+        e = e ?: vouches_store(ctx, t, &r->vouches);
         if (e < 0)
                 return e;
         records_put_pins(t, &m->pins);
-        knowledge_store(m->knowledge, m->boot, t);
         return 0;
 }
 
@@ -229,6 +210,24 @@ static bool writes_policy(const struct context *ctx, const struct replacement *r
 static bool changes_anything(const struct context *ctx, const struct replacement *r)
 {
         return r->name || writes_policy(ctx, r);
+}
+
+/* The old adapter was taken out, so nothing has to wait for it: with the answer the person vouches for it, as with forget. */
+static int find_vouches(struct context *ctx, struct replacement *r)
+{
+        const struct knowledge *k = ctx->remembered->knowledge;
+        int e = 0;
+
+        if (!changes_anything(ctx, r) || subnet_find_node(ctx->subnet, r->old) != SUBNET_NONE)
+                return 0;
+        e = store_see_fabric(ctx);
+        for (uint32_t i = 0; e == 0 && i < knowledge_n_records(k); i++) {
+                const struct knowledge_record *record = knowledge_get(k, i);
+
+                if (record->name.kind == KNOWLEDGE_ENDPORT && record->name.node.v == r->old.v && !record->expired)
+                        e = vouches_add(ctx, i, &r->vouches);
+        }
+        return e;
 }
 
 static int ask(struct context *ctx, const struct replacement *r)
@@ -264,7 +263,8 @@ int command_replace(struct context *ctx)
 {
         static const struct printer printer = { text_replaced, json_replaced, QUIET };
         struct replacement r = {};
-        int e = find_nodes(ctx, &r) ?: find_pin(ctx, &r) ?: find_lines(ctx, &r) ?: ask(ctx, &r) ?: carry_out(ctx, &r);
+        int e = find_nodes(ctx, &r) ?: find_pin(ctx, &r) ?: find_lines(ctx, &r) ?: find_vouches(ctx, &r) ?:
+                ask(ctx, &r) ?: carry_out(ctx, &r);
 
         return e < 0 ? e : output(ctx, &printer, EXIT_DONE, &r);
 }

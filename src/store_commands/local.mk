@@ -9,4 +9,6 @@ pkeyctl_SOURCES += \
 	src/store_commands/explain_since.c \
 	src/store_commands/store_change.c \
 	src/store_commands/store_change.h \
-	src/store_commands/store_commands.h
+	src/store_commands/store_commands.h \
+	src/store_commands/vouches.c \
+	src/store_commands/vouches.h

@@ -6,7 +6,8 @@
 #include "session/context.h"
 #include "store/store.h"
 
-/* Adds what the fabric shows now to what is stored. Returns 0 or -ENOMEM. */
+/* Adds what the fabric shows now to ctx->remembered, which was read before, so that a person can be shown both. Returns 0 or
+ * -ENOMEM. */
 int store_see_fabric(struct context *ctx);
 /* The user who ran sudo, or whose process it is. NULL: out of memory. */
 const char *store_get_user(struct context *ctx);

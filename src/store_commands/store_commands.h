@@ -12,6 +12,7 @@
  *     command_held      what waits because of what is known, and of what is not
  *     explain_since     since when a membership has been what it is, from the stored generations
  *     store_change      changes what is stored
+ *     vouches           ports for which a person vouches
  *
  * Reading takes no lock. A change is made under the lock, to what is stored then: pkeyd or another command may have stored
  * something while a person was thinking. It is committed as one transaction or not at all, and a running pkeyd finds it when it

@@ -3,15 +3,17 @@
 
 A is mute: it answers discovery, but not reads of its P_Key table."""
 
+import json
 import os
 import re
+import sqlite3
 
-from harness import Daemon, Fabric, check, check_equal, main, program, read_file, two_level, wait_for
+from harness import AtTerminal, Daemon, Fabric, check, check_equal, main, program, read_file, two_level, wait_for
 from oracle import Policy
 from private_bus import Bus, require
 
 NODE_DESCRIPTION = 0x10
-A, B, C = "node0002", "node0003", "node0004"
+A, B, C, D = "node0002", "node0003", "node0004", "node0005"
 SETTINGS = "timeout: 100ms\n"
 
 
@@ -144,6 +146,7 @@ def test_answers_in_part():
 def test_expired():
     """Nothing waits for a port that is absent for longer than absent_hold."""
     with Muted() as f:
+        f.apply(f.write("partitions.yaml", policy(B))).expect(3)
         f.pkeyctl("forget", A, "--yes").expect(0)
         f.console('Unlink "%s"' % B)
         f.settings(SETTINGS + "absent_hold: 0s\n")
@@ -288,6 +291,39 @@ def test_daemon():
         wait_for(lambda: "no base is held any more" in watched(), "the end in watch")
         check(all(len(line) > 20 for line in watched().splitlines()), "a line of watch is empty:", watched())
         check_equal(daemon.stop(), 0, "exit status of pkeyd")
+
+
+QUESTION = "could do so."
+
+
+def record_of(fabric, name):
+    """The record of the port as it is stored, and a function that stores another one, as a pkeyd would."""
+    db = sqlite3.connect(fabric.path("state/state.db"))
+    key = "table/endport/0x%016x/1" % fabric.topology.guid(name)
+    ((value,),) = db.execute("select value from record where key = ?", (key,))
+
+    def store(record):
+        with db:
+            db.execute("update record set value = ? where key = ?", (json.dumps(record).encode(), key))
+    return json.loads(value), store
+
+
+def test_forget_stores_no_other_port():
+    """What is known of D stays, although forget read its table before that was stored: it may have got the P_Key since."""
+    with Muted() as f:
+        f.apply(f.write("partitions.yaml", policy(B))).expect(3)
+        forget = AtTerminal(f, "forget", "node[0002,0005]")
+        forget.wait_question(QUESTION)
+        record, store = record_of(f, D)
+        record["writes"] = [{"block": 0, "entries": record["entries"] + "8010", "suspected": False}]
+        store(record)
+        check("%s mlx5_0/1 counts as" % A in forget.end(0, "y"), "what was forgotten")
+        check_equal([v["node"] for v in vouches(f)], [A], "vouches")
+        check_equal(record_of(f, D)[0], record, "what is known of D")
+        f.lose(D, 100)
+        f.write("partitions.yaml", policy(B, C))
+        (base,) = f.pkeyctl("plan", f.path("partitions.yaml"), "--json").expect(2).json()["held"]
+        check_equal([by["node"] for by in base["held_by"]], [D], "what holds the base")
 
 
 def test_show_what_the_daemon_holds():

@@ -578,6 +578,33 @@ START_TEST(only_news_is_stored)
 }
 END_TEST
 
+/* A vouch is stored without the discovery that was made for it. It ends when the port is back. */
+START_TEST(one_record_is_stored)
+{
+        struct subnet *s = discover(ALL, 0, 0, 0);
+        size_t before;
+
+        read_host(s, 0, 0x8001);
+        read_host(s, 1, 0x8001);
+        store();
+        before = all.n;
+        begin_anew(BOOT);
+        s = discover(ALL & ~1u, 0, 0, MINUTE);
+        read_host(s, 1, 0x8002);
+        ck_assert_int_eq(knowledge_vouch(k, host_record(0), "alice", 60), 0);
+        knowledge_store_record(k, host_record(0), BOOT, &all);
+        ck_assert_uint_eq(all.n, before + 1);
+        begin_anew(BOOT);
+        ck_assert(knowledge_get(k, host_record(0))->vouched);
+        check_bounds(1, 1, LEVEL_NONE, LEVEL_FULL);
+        discover(ALL & ~1u, 0, 0, 2 * MINUTE);
+        ck_assert(knowledge_get(k, host_record(0))->vouched);
+        discover(ALL, 0, 0, 3 * MINUTE);
+        ck_assert(!knowledge_get(k, host_record(0))->vouched);
+        check_bounds(0, 1, LEVEL_NONE, LEVEL_FULL);
+}
+END_TEST
+
 /* Whoever was there when nothing changed was there then; who was silent was silent; who was gone is gone since when it went, but
  * for how long is not counted while it may be what is silent. */
 START_TEST(seen_when_nothing_changed)
@@ -1110,6 +1137,7 @@ int main(void)
         tcase_add_test(t, announced);
         tcase_add_test(t, sent_again);
         tcase_add_test(t, only_news_is_stored);
+        tcase_add_test(t, one_record_is_stored);
         tcase_add_test(t, seen_when_nothing_changed);
         tcase_add_test(t, seen_when_the_clock_was_set);
         tcase_add_test(t, seen_at_no_time);
