@@ -7,6 +7,8 @@
 #include "store_commands/store_commands.h"
 #include "store_commands/vouches.h"
 
+#define NOTHING "nothing was forgotten"
+
 /* --- printers -------------------------------------------------------------------------------------------------------- */
 
 static json_t *vouch_object(struct doc *d, const struct held_context *context, const struct vouch *v)
@@ -215,7 +217,7 @@ static int take_argument(struct context *ctx, const struct subnet *extended, con
 static int vouch(struct context *ctx, bool is_reread, struct store_transaction *t, void *userdata)
 {
         struct remembered *m = ctx->remembered;
-        int r = vouches_store(ctx, t, userdata);
+        int r = vouches_store(ctx, NOTHING, t, userdata);
 
         if (r == 0 && !is_reread)
                 r = known_learn(&m->known, ctx->subnet, clock_now(), clock_wall() / USEC_PER_SEC);
@@ -249,7 +251,7 @@ int command_forget(struct context *ctx)
 
         for (char **argument = ctx->arguments; r == 0 && *argument; argument++)
                 r = take_argument(ctx, extended, *argument, &all);
-        return r ?: ask(ctx, &all) ?: store_change(ctx, "nothing was forgotten", vouch, &all) ?:
+        return r ?: ask(ctx, &all) ?: store_change(ctx, NOTHING, vouch, &all) ?:
                output(ctx, &printer, EXIT_DONE, &all);
 }
 

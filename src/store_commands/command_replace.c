@@ -178,6 +178,11 @@ static void text_proposal(struct context *ctx, const struct replacement *r)
 
 /* --- the command ----------------------------------------------------------------------------------------------------- */
 
+static const char *nothing_of(const struct replacement *r)
+{
+        return r->written ? "only the policy was changed" : "nothing was replaced";
+}
+
 static int move_pin(struct context *ctx, struct replacement *r)
 {
         int e = pins_move(&ctx->remembered->pins, r->old, ctx->subnet, r->node, clock_wall() / USEC_PER_SEC);
@@ -195,7 +200,7 @@ static int store_replacement(struct context *ctx, bool is_reread, struct store_t
         int e = r->name ? move_pin(ctx, r) : 0;
 
         (void) is_reread;
-        e = e ?: vouches_store(ctx, t, &r->vouches);
+        e = e ?: vouches_store(ctx, nothing_of(r), t, &r->vouches);
         if (e < 0)
                 return e;
         records_put_pins(t, &m->pins);
@@ -256,7 +261,7 @@ static int carry_out(struct context *ctx, struct replacement *r)
         if (e < 0 || !changes_anything(ctx, r))
                 return e;
         r->written = writes_policy(ctx, r);
-        return store_change(ctx, r->written ? "only the policy was changed" : "nothing was replaced", store_replacement, r);
+        return store_change(ctx, nothing_of(r), store_replacement, r);
 }
 
 int command_replace(struct context *ctx)

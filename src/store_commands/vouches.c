@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "knowledge/table_records.h"
+#include "session/output.h"
 #include "store_commands/store_change.h"
 #include "util/vector.h"
 
@@ -35,7 +36,8 @@ int vouches_add(struct context *ctx, uint32_t record, struct vouches *all)
                 return -ENOMEM;
         v = &all->items[all->n++];
         *v = (struct vouch) {
-                .name = r->name, .by = held_by_record(k, record), .may_hold_anything = !r->entries || r->is_unfollowed,
+                .name = r->name, .presence = r->presence, .since = r->since, .read_at = r->read_at, .clock = r->clock,
+                .by = held_by_record(k, record), .may_hold_anything = !r->entries || r->is_unfollowed,
                 .who = r->vouched ? arena_strdup(ctx->arena, r->vouched_by ?: "?") : NULL, .at = r->vouched_at * USEC_PER_SEC,
         };
         return r->vouched && !v->who ? -ENOMEM : gather_keys(ctx->arena, r, v);
@@ -49,7 +51,38 @@ bool vouches_have(const struct vouches *all, struct knowledge_name name)
         return false;
 }
 
-int vouches_store(struct context *ctx, struct store_transaction *t, struct vouches *all)
+/* When the wall clock is set, all times of a record move with it, unless they were recorded in another boot. */
+static bool is_same_time(uint64_t x, uint64_t y, int64_t step)
+{
+        return x == y || y - x == (uint64_t) step;
+}
+
+static bool is_as_shown(const struct vouch *shown, const struct vouch *now)
+{
+        const int64_t step = now->clock - shown->clock;
+
+        return now->presence == shown->presence && is_same_time(shown->since, now->since, step) &&
+               is_same_time(shown->read_at, now->read_at, step) && now->may_hold_anything == shown->may_hold_anything &&
+               now->n_may_hold == shown->n_may_hold &&
+               memcmp(now->may_hold, shown->may_hold, now->n_may_hold * sizeof(*now->may_hold)) == 0;
+}
+
+static int check(struct context *ctx, uint32_t record, const struct vouch *shown, const char *nothing)
+{
+        const struct held_context context = output_held_context(ctx);
+        struct vouches now = {};
+        struct held_port port;
+        int r = record == KNOWLEDGE_NONE ? 0 : vouches_add(ctx, record, &now);
+
+        if (r < 0 || (now.n > 0 && is_as_shown(shown, &now.items[0])))
+                return r;
+        if (held_port_find(&context, shown->name, &port) < 0)
+                return -ENOMEM;
+        return findings_error(&ctx->findings, FINDING_HOST_BUSY, "repeat the command",
+                              "what is known of %s has changed meanwhile; %s", port.label, nothing);
+}
+
+int vouches_store(struct context *ctx, const char *nothing, struct store_transaction *t, struct vouches *all)
 {
         struct remembered *m = ctx->remembered;
         const char *who = store_get_user(ctx);
@@ -57,11 +90,12 @@ int vouches_store(struct context *ctx, struct store_transaction *t, struct vouch
         int r = who ? 0 : -ENOMEM;
 
         for (size_t i = 0; r == 0 && i < all->n; i++) {
-                uint32_t record = knowledge_find(m->knowledge, all->items[i].name);
+                struct vouch *v = &all->items[i];
+                uint32_t record = knowledge_find(m->knowledge, v->name);
 
-                all->items[i].who = who;
-                all->items[i].at = wall;
-                r = record == KNOWLEDGE_NONE ? -ESTALE : knowledge_vouch(m->knowledge, record, who, wall / USEC_PER_SEC);
+                r = check(ctx, record, v, nothing) ?: knowledge_vouch(m->knowledge, record, who, wall / USEC_PER_SEC);
+                v->who = who;
+                v->at = wall;
                 if (r == 0)
                         knowledge_store_record(m->knowledge, record, m->boot, t);
         }

@@ -6,9 +6,12 @@
 #include "knowledge/held.h"
 #include "session/context.h"
 
-/* A port for which a person vouches, or will. */
+/* A port for which a person vouches, or will: what is known of it when the person is asked. */
 struct vouch {
         struct knowledge_name name;
+        enum knowledge_presence presence;
+        uint64_t since, read_at;       /* seconds since 1970, as in struct knowledge_record */
+        int64_t clock;
         struct held_by by;
         const struct p_key *may_hold;  /* ascending; without the vouch */
         uint32_t n_may_hold;
@@ -27,6 +30,7 @@ struct vouches {
 int vouches_add(struct context *ctx, uint32_t record, struct vouches *all);
 bool vouches_have(const struct vouches *all, struct knowledge_name name);
 
-/* Part of a store_changer: the user vouches for these ports. Puts their records and no others: what the fabric showed to this command
- * may be older than what is known of other ports. Returns 0 or negative errno. */
-int vouches_store(struct context *ctx, struct store_transaction *t, struct vouches *all);
+/* Part of a store_changer: the user vouches for these ports, unless one of them was seen or read, or may hold something else, since
+ * vouches_add(). Puts their records and no others: what the fabric showed to this command may be older than what is known of other
+ * ports. nothing: as of store_change(). Returns 0, -EBADMSG (findings say why) or -ENOMEM. */
+int vouches_store(struct context *ctx, const char *nothing, struct store_transaction *t, struct vouches *all);

@@ -18,6 +18,7 @@ import re
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -461,6 +462,28 @@ class Daemon:
         """Sends SIGTERM and returns the exit status."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout=PATIENCE)
+
+
+def record_of(fabric, name, known=False):
+    """The record of the port's table, or of the known port, as it is stored, and a function that stores another one, as a pkeyd
+    would."""
+    db = sqlite3.connect(fabric.path("state/state.db"))
+    key = "known/0x%016x" % fabric.topology.port_guid(name) if known else "table/endport/0x%016x/1" % fabric.topology.guid(name)
+    ((value,),) = db.execute("select value from record where key = ?", (key,))
+
+    def store(record):
+        with db:
+            db.execute("update record set value = ? where key = ?", (json.dumps(record).encode(), key))
+    return json.loads(value), store
+
+
+def wait_sweeps(fabric, n):
+    """Waits until pkeyd has stored the time of n more sweeps."""
+    db = sqlite3.connect(fabric.path("state/state.db"))
+    last = lambda: db.execute("select value from record where key = 'table/discovery'").fetchone()
+    for _ in range(n):
+        before = last()
+        wait_for(lambda before=before: last() != before, "a sweep")
 
 
 class AtTerminal:

@@ -3,12 +3,13 @@
 
 A is mute: it answers discovery, but not reads of its P_Key table."""
 
-import json
 import os
 import re
-import sqlite3
+import signal
 
-from harness import AtTerminal, Daemon, Fabric, check, check_equal, main, program, read_file, two_level, wait_for
+import madtrace
+from harness import (AtTerminal, Daemon, Fabric, check, check_equal, main, pause, program, read_file, record_of, two_level, wait_for,
+                     wait_sweeps)
 from oracle import Policy
 from private_bus import Bus, require
 
@@ -296,20 +297,8 @@ def test_daemon():
 QUESTION = "could do so."
 
 
-def record_of(fabric, name):
-    """The record of the port as it is stored, and a function that stores another one, as a pkeyd would."""
-    db = sqlite3.connect(fabric.path("state/state.db"))
-    key = "table/endport/0x%016x/1" % fabric.topology.guid(name)
-    ((value,),) = db.execute("select value from record where key = ?", (key,))
-
-    def store(record):
-        with db:
-            db.execute("update record set value = ? where key = ?", (json.dumps(record).encode(), key))
-    return json.loads(value), store
-
-
 def test_forget_stores_no_other_port():
-    """What is known of D stays, although forget read its table before that was stored: it may have got the P_Key since."""
+    """What is known of D stays, although forget reads its table: it may get the P_Key only afterwards."""
     with Muted() as f:
         f.apply(f.write("partitions.yaml", policy(B))).expect(3)
         forget = AtTerminal(f, "forget", "node[0002,0005]")
@@ -317,13 +306,109 @@ def test_forget_stores_no_other_port():
         record, store = record_of(f, D)
         record["writes"] = [{"block": 0, "entries": record["entries"] + "8010", "suspected": False}]
         store(record)
+        known, store = record_of(f, D, known=True)
+        known["description"] = "renamed"
+        store(known)
         check("%s mlx5_0/1 counts as" % A in forget.end(0, "y"), "what was forgotten")
+        check_equal(record_of(f, D, known=True)[0], known, "the name of D")
+        f.pkeyctl("forget", A, D, "--yes").expect(1)
+        f.pkeyctl("forget", "node[0002,0005]", "--yes").expect(0)
         check_equal([v["node"] for v in vouches(f)], [A], "vouches")
         check_equal(record_of(f, D)[0], record, "what is known of D")
         f.lose(D, 100)
         f.write("partitions.yaml", policy(B, C))
         (base,) = f.pkeyctl("plan", f.path("partitions.yaml"), "--json").expect(2).json()["held"]
         check_equal([by["node"] for by in base["held_by"]], [D], "what holds the base")
+
+
+def changed_meanwhile(fabric, forget, vouched=()):
+    out = forget.end(1, "y")
+    check("what is known of %s mlx5_0/1 has changed meanwhile; nothing was forgotten" % A in out, out)
+    check_equal([v["node"] for v in vouches(fabric)], [*vouched], "vouches")
+
+
+def test_forget_what_was_shown():
+    """A person vouches for what the person was shown. Another time of the last sweep, or another clock, is no news."""
+    with Scene() as f:
+        shown, store = record_of(f, A)
+        write = {"block": 0, "entries": "7fff8011", "suspected": False}
+        news = [{"writes": [write]}, {"entries": "7fff801080118012"}, {"entries": "7fff8012"}, {"entries": "8010"},
+                {"unfollowed": True}, {"read": False, "entries": ""},
+                {"presence": "silent"}, {"since": shown["since"] - 100}, {"read_at": shown["read_at"] - 100}]
+        for change in news:
+            forget = AtTerminal(f, "forget", A)
+            forget.wait_question(QUESTION)
+            store(shown | change)
+            changed_meanwhile(f, forget)
+            store(shown)
+        forget = AtTerminal(f, "forget", A)
+        forget.wait_question(QUESTION)
+        times = ("read_at", "since", "seen_at", "there_at", "clock")
+        store(shown | {key: shown[key] - 3600 for key in times})
+        check("0x8010" in forget.end(0, "y"), "what A may hold")
+        check_equal([v["node"] for v in vouches(f)], [A], "vouches")
+
+
+def test_forget_what_was_read_before():
+    """What pkeyd stores while forget reads the fabric counts as stored after the question."""
+    with Scene() as f:
+        f.settings("timeout: 500ms\n")
+        shown, store = record_of(f, A)
+        forget = AtTerminal(f, "forget", A, trace="trace")
+        wait_for(lambda: any(mad.attribute == 0x16 for mad in madtrace.read(f.path("trace"))), "the query of its table")
+        pause(forget.child)
+        store(shown | {"read_at": shown["read_at"] + 100, "entries": shown["entries"] + "8011"})
+        forget.child.send_signal(signal.SIGCONT)
+        check("0x8011" not in forget.wait_question(QUESTION), "what is shown")
+        changed_meanwhile(f, forget)
+
+
+def test_forget_answers_meanwhile():
+    """A answers, gets the P_Key, and is mute again, all before the answer of the person."""
+    with Muted() as f:
+        f.settings(SETTINGS + "sweep_interval: 1h\n")
+        f.lose(A, 0)
+        daemon = Daemon(f, f.write("partitions.yaml", policy(B)))
+        f.lose(A, 100)
+        forget = AtTerminal(f, "forget", A)
+        check("0x8010" not in forget.wait_question(QUESTION), "what is shown")
+        f.lose(A, 0)
+        f.write("partitions.yaml", policy(A, B))
+        daemon.reload()
+        wait_for(lambda: holds(f, A), "the P_Key of A")
+        f.lose(A, 100)
+        f.write("partitions.yaml", policy(B, C))
+        daemon.reload()
+        daemon.wait_text('base 0x0010 (partition "storage") is held')
+        changed_meanwhile(f, forget)
+        daemon.reload()
+        check(not holds(f, C), "C got the P_Key while A holds it")
+        check_equal(daemon.stop(), 0, "exit status of pkeyd")
+
+
+def test_forget_beside_a_daemon_that_sweeps():
+    """Sweeps while the person is asked do not matter as long as nothing is news; a port that was there for one of them is news."""
+    with Muted() as f:
+        f.settings(SETTINGS + "sweep_interval: 1s\n")
+        daemon = Daemon(f, f.write("partitions.yaml", policy(B)))
+        f.console('Unlink "%s"' % D)
+        wait_for(lambda: record_of(f, D)[0]["presence"] == "absent", "pkeyd to miss D")
+        forget = AtTerminal(f, "forget", A, D)
+        forget.wait_question("could do so.")
+        wait_sweeps(f, 3)
+        forget.end(0, "y")
+        check_equal([v["node"] for v in vouches(f)], [A, D], "vouches")
+        f.lose(A, 0)
+        wait_for(lambda: len(vouches(f)) == 1, "A to answer")
+        f.console('Unlink "%s"' % A)
+        wait_for(lambda: record_of(f, A)[0]["presence"] == "absent", "pkeyd to miss A")
+        forget = AtTerminal(f, "forget", A)
+        forget.wait_question(QUESTION)
+        for presence, command in (("there", "ReLink"), ("absent", "Unlink")):
+            f.console('%s "%s"' % (command, A))
+            wait_for(lambda presence=presence: record_of(f, A)[0]["presence"] == presence, "A to be " + presence)
+        changed_meanwhile(f, forget, [D])
+        check_equal(daemon.stop(), 0, "exit status of pkeyd")
 
 
 def test_show_what_the_daemon_holds():

@@ -10,7 +10,8 @@ import json
 import signal
 import time
 
-from harness import Daemon, Fabric, check, check_equal, main, program, read_file, two_level, wait_for
+from harness import (AtTerminal, Daemon, Fabric, check, check_equal, main, program, read_file, record_of, two_level, wait_for,
+                     wait_sweeps)
 from oracle import Policy
 from private_bus import Bus, require
 
@@ -218,6 +219,35 @@ def test_replace():
         check_equal(read_file(f.path("partitions.yaml")), (policy % (old, new)).replace("0x%x\"" % new, "0x%016x\"" % new), "the policy")
         f.apply(f.path("partitions.yaml")).expect(0)
         check_equal(keys(f, "impostor"), [STORAGE | 0x8000, TENANT | 0x8000], "the new adapter")
+
+
+def test_replace_beside_a_daemon_that_sweeps():
+    """What a sweep finds of the old adapter while the person is asked is news; a sweep that finds nothing new is not."""
+    with Site() as f:
+        path = f.path("partitions.yaml")
+        daemon = Daemon(f, path)
+        wait_for(lambda: keys(f, "node0002") == [STORAGE | 0x8000], "the table of node0002")
+        f.console('Unlink "node0002"', 'ReLink "impostor"')
+        f.heavy_sweep()
+        wait_for(lambda: record_of(f, "node0002")[0]["presence"] == "absent", "pkeyd to miss node0002")
+        before = pins(f)["pins"]
+
+        def ask():
+            terminal = AtTerminal(f, "replace", guid_of(f, "node0002"), guid_of(f, "impostor"), "--policy", path)
+            terminal.wait_question("until it is seen again.")
+            return terminal
+        replace = ask()
+        for presence, command in (("there", "ReLink"), ("absent", "Unlink")):
+            f.console('%s "node0002"' % command)
+            f.heavy_sweep()
+            wait_for(lambda presence=presence: record_of(f, "node0002")[0]["presence"] == presence, "node0002 to be " + presence)
+        check("what is known of node0002 mlx5_0/1 has changed meanwhile; nothing was replaced" in replace.end(1, "y"), "why")
+        check_equal(pins(f)["pins"], before, "pins")
+        replace = ask()
+        wait_sweeps(f, 2)
+        check("counts as holding nothing" in replace.end(0, "y"), "the result")
+        check_equal(pinned(f)[guid_of(f, "impostor")], "node0002 mlx5_0", "the pin")
+        check_equal(daemon.stop(), 0, "exit status of pkeyd")
 
 
 def test_refused():
