@@ -53,6 +53,7 @@ KNOWLEDGE_PRESENCE = "src/knowledge/presence.c"
 KNOWLEDGE_TABLES = "src/knowledge/tables.c"
 GATE = "src/gate/gate.c"
 SQLITE_FILES = "src/state/sqlite_files.c"
+VOUCHES = "src/store_commands/vouches.c"
 
 WRONGS = [
     # the order of phases
@@ -1630,6 +1631,31 @@ WRONGS += [
     Wrong("umask-is-lost", "src/shell/file.c", "        (void) umask(mask);\n        return 0666 & ~mask;", "        return 0666 & ~mask;"),
     Wrong("named-file-replaces-a-link", "src/shell/file.c", "return replace_target(path, bytes, n, WRITE_NAMED);",
           "return replace(path, bytes, n, WRITE_NAMED);"),
+    # what a person is shown and confirms: forget, replace, corrections of a policy
+    Wrong("output-leaves-a-part", "src/session/output.c", "                (void) unlink(path);\n", "                (void) path;\n"),
+    Wrong("output-removes-what-is-in-the-way", "src/session/output.c", "if (is_made && failed)", "if (is_made <= failed)"),
+    Wrong("edited-file-has-another-owner", "src/shell/file.c", "fchown(fd, old.st_uid, old.st_gid)", "fchown(fd, (uid_t) -1, old.st_gid)"),
+    Wrong("edited-file-has-another-group", "src/shell/file.c", "fchown(fd, old.st_uid, old.st_gid)", "fchown(fd, old.st_uid, (gid_t) -1)"),
+    Wrong("edited-file-is-public", "src/shell/file.c", "fchmod(fd, old.st_mode & 0777)", "fchmod(fd, 0644)"),
+    Wrong("edited-file-of-whoever-edits-it", "src/shell/file.c", "if (stat(path, &old) < 0 || fchown(fd, old.st_uid, old.st_gid) < 0)",
+          "if (stat(path, &old) < 0 || (fchown(fd, old.st_uid, old.st_gid) < 0 && errno != EPERM))"),
+    Wrong("policy-is-edited-as-a-shared-file", "src/session/policy_edit.c", "file_write_edited(", "file_write_shared("),
+    Wrong("store-is-read-after-the-fabric", "src/session/session.c",
+          "        if (r == 0 && needs & (NEED_STORE | NEED_STORE_TO_WRITE))\n                r = read_store(ctx, needs & NEED_STORE_TO_WRITE);\n"
+          "        if (r == 0 && needs & NEED_TABLES)\n                r = session_sweep(ctx, CONTROL_READ, &hooks);\n",
+          "        if (r == 0 && needs & NEED_TABLES)\n                r = session_sweep(ctx, CONTROL_READ, &hooks);\n"
+          "        if (r == 0 && needs & (NEED_STORE | NEED_STORE_TO_WRITE))\n                r = read_store(ctx, needs & NEED_STORE_TO_WRITE);\n"),
+    Wrong("vouch-stores-all-it-saw", VOUCHES, "knowledge_store_record(m->knowledge, record, m->boot, t);", "knowledge_store(m->knowledge, m->boot, t);"),
+    Wrong("forget-stores-old-names", "src/store_commands/command_forget.c", "if (r == 0 && !is_reread)", "if (r == 0 && (is_reread || !is_reread))"),
+    Wrong("vouch-for-another-presence", VOUCHES, "now->presence == shown->presence && ", ""),
+    Wrong("vouch-for-a-port-seen-since", VOUCHES, "is_same_time(shown->since, now->since, step) &&", "true &&"),
+    Wrong("vouch-for-a-table-read-since", VOUCHES, "is_same_time(shown->read_at, now->read_at, step) && ", ""),
+    Wrong("vouch-for-anything", VOUCHES, "now->may_hold_anything == shown->may_hold_anything &&", "true &&"),
+    Wrong("vouch-for-fewer-keys", VOUCHES, "now->n_may_hold == shown->n_may_hold &&", "now->n_may_hold <= shown->n_may_hold &&"),
+    Wrong("vouch-for-other-keys", VOUCHES, "memcmp(now->may_hold, shown->may_hold, now->n_may_hold * sizeof(*now->may_hold)) == 0", "true"),
+    Wrong("vouch-by-one-clock", VOUCHES, "return x == y || y - x == (uint64_t) step;", "(void) step;\n        return x == y;"),
+    Wrong("replace-vouches-for-nothing", "src/store_commands/command_replace.c", "e = e ?: vouches_store(ctx, nothing_of(r), t, &r->vouches);",
+          "e = e ?: 0;"),
 ]
 
 GENERATIONS = "src/records/generation_records.c"
