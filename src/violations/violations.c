@@ -99,21 +99,37 @@ static struct violation_record key_of(const struct violations *v, const struct p
         };
 }
 
+/* The counter is not at its maximum, whichever host is behind the port now. If the record had to make room, the entry may be one of
+ * another counter. */
+static void clear_saturated(struct violations *v, const struct port_samples *p, enum violation_source source)
+{
+        uint32_t entry = p->saturated[source];
+        struct violation_record *r = entry < v->table.n ? &v->table.entries[entry].record : NULL;
+
+        if (r && r->source == source && violation_port_equal(r->port, p->port))
+                r->saturated = false;
+}
+
 /* Applies a sample to its record, which is added only if something was counted or the counter reached its maximum. 0 or -ENOMEM. */
-static int update_record(struct violations *v, usec_t now, const struct port_samples *p, enum violation_source source,
-                       unsigned bits, const struct counter_change *change)
+static int update_record(struct violations *v, usec_t now, struct port_samples *p, enum violation_source source, unsigned bits,
+                         const struct counter_change *change)
 {
         const struct violation_record key = key_of(v, p, source);
         bool is_news = change->count > 0 || change->newly_saturated;
         uint32_t entry = is_news ? violation_table_take(&v->table, &key) : violation_table_find(&v->table, &key);
         struct violation_entry *e;
 
+        if (!change->saturated || change->newly_saturated)
+                clear_saturated(v, p, source);
         if (entry == VIOLATION_NONE)
                 return is_news ? -ENOMEM : 0;
         e = &v->table.entries[entry];
         if (change->count > 0)
                 count(v, now, entry, change->count, change->since);
-        e->record.saturated = change->saturated;
+        if (change->newly_saturated) {
+                e->record.saturated = true;
+                p->saturated[source] = entry;
+        }
         e->record.bits = bits;
         e->report_saturated = e->report_saturated || change->newly_saturated;
         if (is_news)
@@ -147,16 +163,11 @@ int violations_see_counter(struct violations *v, usec_t now, struct violation_po
 void violations_counter_cleared(struct violations *v, struct violation_port port, enum violation_source source)
 {
         struct port_samples *p = counter_samples_find(&v->samples, port);
-        struct violation_record key;
-        uint32_t entry;
 
         if (!p || source >= VIOLATION_N_COUNTERS)
                 return;
         violation_counter_cleared(&p->counters[source]);
-        key = key_of(v, p, source);
-        entry = violation_table_find(&v->table, &key);
-        if (entry != VIOLATION_NONE)
-                v->table.entries[entry].record.saturated = false;
+        clear_saturated(v, p, source);
 }
 
 /* --- hosts ---------------------------------------------------------------------------------------------------------- */
@@ -168,10 +179,8 @@ static void end_stay(struct violations *v, struct port_samples *p)
                 const struct violation_record key = { .port = p->port, .source = s, .host = p->host };
                 uint32_t entry = violation_table_find(&v->table, &key);
 
-                if (entry == VIOLATION_NONE)
-                        continue;
-                v->table.entries[entry].record.saturated = false;
-                report_scheduler_end_stay(&v->scheduler, entry);
+                if (entry != VIOLATION_NONE)
+                        report_scheduler_end_stay(&v->scheduler, entry);
         }
 }
 

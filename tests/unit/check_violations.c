@@ -393,6 +393,72 @@ START_TEST(a_move_ends_the_episode)
 }
 END_TEST
 
+static uint32_t count_saturated(void)
+{
+        const struct violation_record *records;
+        uint32_t n, saturated = 0;
+
+        records = violations_records(violations, &n);
+        for (uint32_t i = 0; i < n; i++)
+                saturated += records[i].saturated;
+        return saturated;
+}
+
+/* Whichever host it was when the counter reached its maximum, and whichever it is when it is not there any more. */
+START_TEST(saturation_is_of_the_counter)
+{
+        usec_t t = START;
+
+        set_host(1, 7, "a");
+        see(t, 1, 8, 0);
+        for (int i = 0; i < 8; i++) {
+                if (i & 1) /* the record of an unidentified host */
+                        violations_doubt_host(violations, port(1), RCV);
+                see(++t, 1, 8, 255);
+                ck_assert_uint_eq(count_saturated(), 1);
+                if (i & 2)
+                        set_host(1, i & 1 ? 7 : 8, i & 1 ? "b" : "c"); /* a new name, or another host */
+                if (i & 4)
+                        violations_doubt_host(violations, port(1), RCV);
+                ck_assert_int_eq(see(++t, 1, 8, 255), 1);
+                ck_assert_uint_eq(count_saturated(), 1);
+                if (i & 1)
+                        violations_counter_cleared(violations, port(1), RCV);
+                else
+                        see(++t, 1, 8, 0);
+                ck_assert_uint_eq(count_saturated(), 0);
+                see(++t, 1, 8, 0);
+        }
+}
+END_TEST
+
+/* One counter is at its maximum, and nothing else. */
+START_TEST(saturation_is_of_one_counter)
+{
+        usec_t t = START;
+
+        set_host(1, 7, "a");
+        set_host(2, 8, "b");
+        see(t, 1, 8, 255);
+        see(t, 2, 8, 255);
+        violations_see_counter(violations, t, port(1), VIOLATION_XMIT_CONSTRAINT, 8, 255);
+        ck_assert_uint_eq(count_saturated(), 3);
+        see(++t, 2, 8, 0);
+        ck_assert_uint_eq(count_saturated(), 2);
+        violations_see_counter(violations, t, port(2), VIOLATION_XMIT_CONSTRAINT, 8, 0); /* never at its maximum */
+        violations_see_counter(violations, t, port(3), RCV, 8, 0);
+        ck_assert_uint_eq(count_saturated(), 2);
+        /* of another width it is another counter */
+        set_host(1, 9, "c");
+        see(++t, 1, 16, 0xffff);
+        ck_assert_uint_eq(count_saturated(), 2);
+        violations_counter_cleared(violations, port(1), RCV);
+        ck_assert_uint_eq(count_saturated(), 1);
+        violations_counter_cleared(violations, port(1), VIOLATION_XMIT_CONSTRAINT);
+        ck_assert_uint_eq(count_saturated(), 0);
+}
+END_TEST
+
 /* Whoever has its LID, its name or its port later. */
 /* What an adapter counted stays where the adapter was then. */
 START_TEST(a_move_of_an_adapter)
@@ -861,6 +927,8 @@ int main(void)
         tcase_add_test(t, the_first_time_of_a_host);
         tcase_add_test(t, a_move_ends_the_episode);
         tcase_add_test(t, a_move_of_an_adapter);
+        tcase_add_test(t, saturation_is_of_the_counter);
+        tcase_add_test(t, saturation_is_of_one_counter);
         tcase_add_test(t, a_notice_keeps_its_hosts);
         tcase_add_test(t, a_new_name_is_a_new_record);
         tcase_add_test(t, a_doubted_host_is_not_named);
