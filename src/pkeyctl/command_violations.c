@@ -91,14 +91,6 @@ static void wait_between(const struct context *ctx, usec_t interval)
         }
 }
 
-/* Is this label ("node0007 mlx5_0/1", "leaf07/12") of a port of that node, or of that port? */
-static bool is_of(const char *label, const char *node)
-{
-        size_t n = strlen(node);
-
-        return label && strncmp(label, node, n) == 0 && strchr(" /", label[n]);
-}
-
 static int describe(struct context *ctx, const struct violation_record *record, struct seen_violation *ret)
 {
         const struct attribution_input known = {
@@ -139,7 +131,8 @@ static int collect(struct context *ctx, struct violations *violations, struct vi
                 r = describe(ctx, &records[i], item);
                 if (r < 0)
                         return r;
-                if (!result->node || is_of(item->node, result->node) || is_of(item->switch_name, result->node))
+                if (!result->node || subnet_label_is_of(item->node, result->node) ||
+                    subnet_label_is_of(item->switch_name, result->node))
                         result->n_items++;
         }
         result->n_all = result->n_items;
@@ -154,7 +147,7 @@ static int check_node(struct context *ctx, const char *node)
         if (!node)
                 return 0;
         for (uint32_t i = 0; i < s->n_ports; i++)
-                if (is_of(subnet_port_label(ctx->arena, s, i), node))
+                if (subnet_label_is_of(subnet_port_label(ctx->arena, s, i), node))
                         return 0;
         return findings_error(&ctx->findings, FINDING_USAGE, NULL, "no host, switch or port of the fabric is called '%s'", node);
 }

@@ -26,14 +26,6 @@ struct bus_violations {
 
 /* --- one answer ------------------------------------------------------------------------------------------------- */
 
-/* A label names a port: "node0007 mlx5_0/1", "leaf07/12". It matches the name of its node, too. */
-static bool label_is_of(const char *label, const char *node)
-{
-        size_t n = strlen(node);
-
-        return label && strncmp(label, node, n) == 0 && (label[n] == '\0' || label[n] == ' ' || label[n] == '/');
-}
-
 /* Collects the latest BUS_MAX_RECORDS records; with `node` those of them that concern it. */
 static int collect(const struct violation_list *list, struct arena *a, usec_t since, const char *node,
                    struct violation_item **ret, uint32_t *ret_n, uint32_t *ret_all)
@@ -45,7 +37,7 @@ static int collect(const struct violation_list *list, struct arena *a, usec_t si
         if (r < 0)
                 return r;
         for (uint32_t i = 0; i < n && *node != '\0'; i++)
-                if (label_is_of(items[i].about.node, node) || label_is_of(items[i].about.switch_name, node))
+                if (subnet_label_is_of(items[i].about.node, node) || subnet_label_is_of(items[i].about.switch_name, node))
                         items[kept++] = items[i];
         *ret = items;
         *ret_n = *node == '\0' ? n : kept;
@@ -61,7 +53,7 @@ static bool is_unknown(const struct snapshot *snapshot, struct arena *a, const c
         if (!s || *node == '\0')
                 return false;
         for (uint32_t i = 0; i < s->n_ports; i++)
-                if (label_is_of(subnet_port_label(a, s, i), node))
+                if (subnet_label_is_of(subnet_port_label(a, s, i), node))
                         return false;
         return true;
 }

@@ -181,6 +181,13 @@ const char *subnet_port_label(struct arena *a, const struct subnet *s, uint32_t 
         return node ? arena_printf(a, "%s/%u", node, p->number) : NULL;
 }
 
+bool subnet_label_is_of(const char *label, const char *name)
+{
+        size_t n = strlen(name);
+
+        return label && strncmp(label, name, n) == 0 && strchr(" /:", label[n]);
+}
+
 const char *subnet_place_label(struct arena *a, const struct subnet *s, struct subnet_place place)
 {
         uint32_t i = subnet_find_node(s, place.node);

@@ -208,6 +208,9 @@ const char *subnet_node_label(struct arena *a, const struct subnet_node *n);
 /* A label for display: "node0001 mlx5_0/1", "leaf07/12"; for nodes without a name their description. Allocated from a; NULL: out of
  * memory. */
 const char *subnet_port_label(struct arena *a, const struct subnet *s, uint32_t port);
+/* Whether this is the label of the port with that name, or of a port of the node, or of a board of the director, with that name.
+ * NULL is none. */
+bool subnet_label_is_of(const char *label, const char *name);
 
 /* The device that discovery found at this place: "the device at leaf07/12", "this host's own port". Allocated from a; NULL: out of
  * memory. */

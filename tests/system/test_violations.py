@@ -4,6 +4,7 @@
 import re
 
 from harness import Daemon, Fabric, check, check_equal, main, read_file, two_level, wait_for, wait_poll_rounds
+from netfile import cluster
 from oracle import Policy
 from private_bus import Bus, require, signals
 
@@ -232,6 +233,32 @@ def test_cleared_before_anything_was_counted():
         move(fabric, leaf, port, "PortRcvConstraintErrors", 0)
         wait_for(lambda: not in_pkeyctl(fabric, bus), "pkeyctl violations to show nothing")
         check_equal(bus.property("ViolationsTotal"), 0, "violations")
+        stop(daemon)
+
+
+def test_boards_of_a_director():
+    """The name of a director means all of its boards."""
+    require()
+    topology = cluster()
+    board = "S-%016x" % next(guid for _, guid, description, *_ in topology.switches if "/L02/" in description)
+    with Fabric(topology, home="H-0002c90300800000") as fabric:
+        bus = Bus(fabric)
+        daemon = start(fabric, environment=bus.environment())
+        bus.wait_name()
+        baseline(daemon)
+
+        def at(name, *options, status):
+            return fabric.pkeyctl("violations", "--node", name, *options, **bus.environment()).expect(status)
+
+        at("director1", status=0)
+        at("director1", "--once", "--interval", "1s", status=0)
+        at("director", status=1)
+        move(fabric, board, 1, "PortRcvConstraintErrors", 3)
+        wait_for(lambda: violations(daemon), "the violation to be told")
+        for name in "director1", "director1:L02/U1", "director1:L02/U1/1":
+            found = at(name, "--json", status=2).json()["violations"]
+            check_equal([v["switch"] for v in found], ["director1:L02/U1/1"], "violations at " + name)
+        at("director1:L01/U1", status=0)
         stop(daemon)
 
 

@@ -392,6 +392,13 @@ START_TEST(boards)
                 if (*cases[i].raw)
                         ck_assert_str_eq(subnet_node_name(&n, buf), cases[i].label);
         }
+        ck_assert(subnet_label_is_of("director:L20/U2/5", "director:L20/U2"));
+        ck_assert(subnet_label_is_of("director:L20/U2/5", "director:L20/U2/5"));
+        ck_assert(subnet_label_is_of("director:L20/U2/5", "director"));
+        ck_assert(subnet_label_is_of("node0001 mlx5_0/1", "node0001"));
+        ck_assert(!subnet_label_is_of("node0001 mlx5_0/1", "node000"));
+        ck_assert(!subnet_label_is_of("node0001 mlx5_0/1", "node0001 mlx5_0/1/1"));
+        ck_assert(!subnet_label_is_of(NULL, "node0001"));
         ck_assert(subnet_is_board("L20/U2"));
         ck_assert(!subnet_is_board(""));
         ck_assert(!subnet_is_board("L20/"));
