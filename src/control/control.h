@@ -211,6 +211,7 @@ struct control_status {
         const struct pins *pins;             /* the names that count for the policy in force, in pkeyctl for that of the files;
                                               * NULL: those that nodes give themselves */
         const struct leases *leases;
+        uint64_t lease_changes;              /* how often a plan was made with other leases, or others were taken from the store */
         const struct held_list *held;        /* of the last sweep with a plan; NULL: there was none */
         uint64_t sm_changes;                 /* events: the SM changed, or asked all clients to register again */
 };

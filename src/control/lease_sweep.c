@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "conditions/freezer.h"
+#include "control/leasing.h"
 #include "desired/desired.h"
 #include "verify/verify.h"
 
@@ -229,7 +230,7 @@ int lease_sweep_decide(struct control *c)
         s->decision.desired = desired;
         s->decision.given = desired;
         take_desired(c, desired);
-        leases_planned(c->leases);
+        leasing_note_planned(c);
         return 0;
 }
 

@@ -109,6 +109,7 @@ void sync_take_all(struct control *c, struct remembered *m)
                 (void) leases_free(c->leases);
                 c->leases = STEAL(m->leases);
                 leases_start(c->leases, c->now, c->wall / USEC_PER_SEC);
+                c->status.lease_changes++;
         }
         c->leases_taken = true;
         generation_history_done(&c->history);

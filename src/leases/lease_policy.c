@@ -108,10 +108,11 @@ static int fill_partition(struct arena *a, const struct lease *lease, struct pol
 
         *p = (struct policy_partition) {
                 .name = arena_printf(a, "lease-0x%04x", lease->base), .where = { .file = "(leases)" }, .base = lease->base,
+                .lease = arena_strdup(a, lease->id),
                 .rules = arena_new_array(a, struct policy_rule, ELEMENTS(lines)),
                 .candidates = arena_new_array(a, struct policy_candidate, lease->n_members),
         };
-        if (!p->name || !p->rules || !p->candidates || make_ipoib(a, lease, &p->ipoib) < 0)
+        if (!p->name || !p->lease || !p->rules || !p->candidates || make_ipoib(a, lease, &p->ipoib) < 0)
                 return -ENOMEM;
         for (size_t i = 0; i < ELEMENTS(lines) && is_in_policy(lease); i++) {
                 struct policy_rule *rule = &p->rules[p->n_rules];

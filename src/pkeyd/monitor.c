@@ -11,6 +11,7 @@
 #include "violations/poll.h"
 
 #define DEFAULT_INTERVAL (60 * USEC_PER_SEC) /* before there is a generation */
+#define REST             9 /* times the duration of a learning, so that leases take at most a tenth of the daemon's time for it */
 
 struct monitor {
         const struct control *control;
@@ -31,6 +32,10 @@ struct monitor {
         struct snapshot *snapshot;            /* a reference; NULL here and below: there is none */
         struct generation *generation;        /* a reference */
         bool writing;
+        uint64_t lease_changes;               /* of control, as they were noticed last */
+        usec_t leases_changed;                /* when that was */
+        usec_t learn_due;                     /* when they must be in memberships and history; USEC_INFINITY: they are */
+        usec_t may_learn;                     /* not before this */
         struct arena *arena;                  /* of memberships and lids */
         struct memberships *memberships;
         struct lid_map *lids;
@@ -66,6 +71,58 @@ static void make_context(const struct monitor *m, struct attribution_input *ret)
         };
 }
 
+/* --- what the texts need beside the snapshot -------------------------------------------------------------------- */
+
+/* Resolves the policy with the leases and adds the result to the history. NULL: out of memory. */
+static struct memberships *learn_memberships(struct monitor *m, usec_t when, const struct generation *g, struct findings *ignored)
+{
+        const struct control_status *s = control_get_status(m->control);
+        const struct policy_memory names = { .pins = s->pins };
+        struct memberships *memberships = NULL;
+        const struct policy *policy;
+
+        if (leases_extend(m->arena, s->leases, g->policy, &policy) < 0 ||
+            policy_resolve_known(m->arena, policy, m->snapshot->subnet, &names, true, ignored, &memberships) < 0)
+                return NULL;
+        (void) membership_history_learn(m->history, when, g->number, memberships);
+        return memberships;
+}
+
+static void drop_learned(struct monitor *m)
+{
+        m->memberships = NULL;
+        m->lids = NULL;
+        m->arena = arena_free(m->arena);
+        m->learn_due = USEC_INFINITY;
+}
+
+/* Without memory the texts are shorter. when: what changed last did so then. before: the generation that was in force until now,
+ * or NULL. */
+static void learn(struct monitor *m, usec_t when, const struct generation *before)
+{
+        _cleanup_findings_ struct findings ignored = {};
+        usec_t began = clock_now();
+
+        drop_learned(m);
+        m->arena = arena_new();
+        if (!m->arena)
+                return;
+        ignored.arena = m->arena;
+        m->lids = lid_map_new(m->arena, m->snapshot->subnet);
+        if (before && before->number != m->generation->number)
+                (void) learn_memberships(m, when, before, &ignored);
+        m->memberships = learn_memberships(m, when, m->generation, &ignored);
+        m->may_learn = clock_now();
+        m->may_learn += REST * (m->may_learn - began);
+}
+
+/* Before a text, or when it is time, learns the leases that have changed. */
+static void learn_leases(struct monitor *m, usec_t due)
+{
+        if (m->learn_due < USEC_INFINITY && MIN(m->learn_due, due) <= clock_now())
+                learn(m, m->leases_changed, NULL);
+}
+
 /* --- reports ------------------------------------------------------------------------------------------------------ */
 
 static uint64_t total_of(const struct monitor *m)
@@ -93,6 +150,7 @@ static void log_reports(struct monitor *m)
         struct violation_report report;
         bool any = false;
 
+        learn_leases(m, violations_due(m->violations));
         make_context(m, &context);
         while (violations_next_report(m->violations, clock_now(), &report)) {
                 log_report(m, &context, &report);
@@ -101,7 +159,7 @@ static void log_reports(struct monitor *m)
         if (any || total_of(m) != m->total) /* not every violation is reported on its own */
                 m->handlers.counted(any, m->handlers.userdata);
         m->total = total_of(m);
-        (void) timer_set(m->timer, violations_due(m->violations));
+        (void) timer_set(m->timer, MIN(violations_due(m->violations), m->learn_due));
 }
 
 static void take_notices(struct monitor *m, usec_t now)
@@ -228,41 +286,11 @@ static void configure(struct monitor *m)
         violation_poll_set_config(m->poll, clock_now(), &poll);
 }
 
-/* Resolves the policy and adds the result to the history. NULL: out of memory. */
-static struct memberships *learn_memberships(struct monitor *m, const struct generation *g, struct findings *ignored)
-{
-        const struct policy_memory names = { .pins = control_get_status(m->control)->pins };
-        struct memberships *memberships = NULL;
-
-        if (policy_resolve_known(m->arena, g->policy, m->snapshot->subnet, &names, true, ignored, &memberships) < 0)
-                return NULL;
-        (void) membership_history_learn(m->history, clock_now(), g->number, memberships);
-        return memberships;
-}
-
-/* Makes what the texts need beside the snapshot; without memory they are shorter. before: the generation that was in force until
- * now, or NULL. */
-static void learn(struct monitor *m, const struct generation *before)
-{
-        _cleanup_findings_ struct findings ignored = {};
-
-        m->arena = arena_new();
-        if (!m->arena)
-                return;
-        ignored.arena = m->arena;
-        m->lids = lid_map_new(m->arena, m->snapshot->subnet);
-        if (before && before->number != m->generation->number)
-                (void) learn_memberships(m, before, &ignored);
-        m->memberships = learn_memberships(m, m->generation, &ignored);
-}
-
 static void forget(struct monitor *m)
 {
         m->snapshot = snapshot_unref(m->snapshot);
         m->generation = generation_unref(m->generation);
-        m->memberships = NULL;
-        m->lids = NULL;
-        m->arena = arena_free(m->arena);
+        drop_learned(m);
 }
 
 /* Returns whether there is another snapshot or generation, and neither is missing. */
@@ -273,7 +301,7 @@ static bool follow_control(struct monitor *m, const struct control_status *s)
 
         if (s->snapshot == m->snapshot && s->in_force == m->generation && s->writing == m->writing)
                 return false;
-        if (new_snapshot)
+        if (new_snapshot || m->learn_due < USEC_INFINITY)
                 before = generation_ref(m->generation);
         forget(m);
         m->snapshot = snapshot_ref(s->snapshot);
@@ -282,7 +310,7 @@ static bool follow_control(struct monitor *m, const struct control_status *s)
         if (!m->snapshot || !m->generation)
                 return false;
         configure(m);
-        learn(m, before);
+        learn(m, clock_now(), before);
         /* Out of memory: a port may have no host until the next snapshot, and others keep the one that they had. */
         if (new_snapshot)
                 (void) violations_set_subnet(m->violations, m->snapshot->subnet);
@@ -290,6 +318,17 @@ static bool follow_control(struct monitor *m, const struct control_status *s)
                 journal_event(m->journal, LOG_EVENT_DEBUG, NULL,
                               "out of memory: pkeyd does not poll counters of new ports yet");
         return true;
+}
+
+static void follow_leases(struct monitor *m, const struct control_status *s)
+{
+        if (s->lease_changes == m->lease_changes || !m->arena)
+                return;
+        m->lease_changes = s->lease_changes;
+        m->leases_changed = clock_now();
+        if (m->learn_due == USEC_INFINITY)
+                m->learn_due = MAX(m->leases_changed, m->may_learn);
+        (void) timer_set(m->timer, MIN(violations_due(m->violations), m->learn_due));
 }
 
 void monitor_update(struct monitor *m, struct port_session *session)
@@ -300,6 +339,7 @@ void monitor_update(struct monitor *m, struct port_session *session)
         if (session != m->session)
                 m->attached = m->listening = false;
         m->session = session;
+        follow_leases(m, s);
         changed = follow_control(m, s);
         if (follow_sm(m, s) && m->attached)
                 set_sa(m);
@@ -393,6 +433,7 @@ static int list_records(void *userdata, struct arena *a, usec_t since, uint32_t 
         items = arena_new_array(a, struct violation_item, *ret_n);
         if (!items)
                 return -ENOMEM;
+        learn_leases(m, 0);
         make_context(m, &context);
         for (uint32_t i = 0; i < *ret_n; i++) {
                 r = violation_item_of_record(a, records[i], &context, &items[i]);
@@ -450,7 +491,7 @@ int monitor_new(sd_event *event, const struct control *control, struct verbs_hos
         *m = (struct monitor) {
                 .control = control, .journal = journal, .verbs = verbs, .handlers = *handlers, .began = clock_now(),
                 .violations = violations_new(&config), .poll = violation_poll_new(&poll), .notices = notices_new(),
-                .history = membership_history_new(),
+                .history = membership_history_new(), .learn_due = USEC_INFINITY,
         };
         if (m->violations && m->poll && m->notices && m->history)
                 r = sd_event_add_time(event, &m->timer, CLOCK_MONOTONIC, USEC_INFINITY, 1, on_timer, m);

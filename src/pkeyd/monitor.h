@@ -35,7 +35,8 @@ int monitor_new(sd_event *event, const struct control *control, struct verbs_hos
 struct monitor *monitor_free(struct monitor *m);
 DEFINE_CLEANUP(struct monitor *, monitor_free)
 
-/* To be called after each event of control: follows the snapshot, the generation and the SM. session: the open one, or NULL. */
+/* To be called after each event of control: follows the snapshot, the generation, the leases and the SM. session: the open one, or
+ * NULL. */
 void monitor_update(struct monitor *m, struct port_session *session);
 /* To be called at the end of each turn of the session. */
 void monitor_turn(struct monitor *m);

@@ -33,6 +33,11 @@ int policy_find_base(const struct policy *p, uint16_t base)
         return -1;
 }
 
+const char *policy_partition_label(struct arena *a, const struct policy_partition *p)
+{
+        return p->lease ? arena_printf(a, "lease %s", p->lease) : arena_strdup(a, p->name);
+}
+
 uint32_t policy_index0_partition(const struct policy *p)
 {
         for (uint32_t i = 0; i < p->n_partitions; i++)

@@ -63,6 +63,7 @@ struct policy_partition {
         const char *name;
         struct location where;
         uint16_t base;
+        const char *lease;             /* the ID of the lease that it is; NULL: it is of the file */
         bool index0;
         const struct ipoib *ipoib;     /* NULL: not an IPoIB partition */
         struct policy_rule *rules;
@@ -124,6 +125,8 @@ bool policy_owns(const struct policy *p, uint16_t base);
 bool policy_manages(const struct policy *p, bool keeps_unmanaged, uint16_t base);
 /* The index of the partition with this base, or -1. */
 int policy_find_base(const struct policy *p, uint16_t base);
+/* What sentences call it: "tenant-a", "lease job17". Allocated from a; NULL: out of memory. */
+const char *policy_partition_label(struct arena *a, const struct policy_partition *p);
 /* NULL: there is none of this name; the base is in none. */
 const struct policy_pool *policy_find_pool(const struct policy *p, const char *name);
 const struct policy_pool *policy_pool_of_base(const struct policy *p, uint16_t base);

@@ -201,7 +201,7 @@ static void add_notice_reasons(struct facts *f)
                 add_remark(f, REMARK_EMPTY_ENTRY);
                 take_last_change(f, &f->from, ROLE_SENDER);
         } else if (f->out->names_sender || !host_is_known(&f->from)) {
-                if (f->out->partition)
+                if (f->partition)
                         judge_memberships(f);
                 else if (f->input->memberships)
                         judge_no_partition(f);

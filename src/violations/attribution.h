@@ -42,7 +42,7 @@ struct attribution {
         uint8_t port;
         const char *counted_by;   /* label of the port whose counter moved, or that raised the notice */
         const char *switch_name;  /* label of the leaf port */
-        const char *partition;    /* name */
+        const char *partition;    /* name; the sentence has the ID of a lease instead */
         struct p_key p_key;       /* base 0: not known */
         bool names_sender;        /* node sent the packets; else it is the endport that was to receive them */
 };

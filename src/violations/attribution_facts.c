@@ -120,13 +120,23 @@ static void fill_fields(struct facts *f)
         }
 }
 
-static void fill_notice_fields(struct facts *f)
+static int fill_partition(struct facts *f)
 {
         const struct memberships *m = f->input->memberships;
+        int i = m ? policy_find_base(m->policy, p_key_base(f->out->p_key)) : -1;
+
+        if (i < 0)
+                return 0;
+        f->out->partition = m->policy->partitions[i].name;
+        f->partition = policy_partition_label(f->arena, &m->policy->partitions[i]);
+        return f->partition ? 0 : -ENOMEM;
+}
+
+static int fill_notice_fields(struct facts *f)
+{
         struct attribution *out = f->out;
         const struct violation_host *host = &f->host;
         bool from_is_known = host_is_known(f->record->from);
-        int i;
 
         f->from = *f->record->from;
         f->to = *f->record->to;
@@ -143,10 +153,9 @@ static void fill_notice_fields(struct facts *f)
         if (host_is_known(host))
                 set_endport(f, host);
         if (!record_has_p_key(f->record))
-                return;
+                return 0;
         out->p_key.v = (uint16_t) f->record->notice.key;
-        i = m ? policy_find_base(m->policy, p_key_base(out->p_key)) : -1;
-        out->partition = i < 0 ? NULL : m->policy->partitions[i].name;
+        return fill_partition(f);
 }
 
 static struct beginning beginning_of(const struct violation_record *r)
@@ -166,9 +175,7 @@ int attribution_open(struct facts *f)
                 return r;
         f->began = beginning_of(f->record);
         fill_fields(f);
-        if (violation_source_is_notice(f->record->source))
-                fill_notice_fields(f);
-        return 0;
+        return violation_source_is_notice(f->record->source) ? fill_notice_fields(f) : 0;
 }
 
 /* --- what the other files ask ---------------------------------------------------------------------------------------- */

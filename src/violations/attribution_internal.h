@@ -82,6 +82,7 @@ struct facts {
         enum switch_filter filter;        /* of a switch port */
         struct violation_host host;       /* the endport: itself, or what is or was plugged into it; GUID 0: not known */
         struct violation_host from, to;   /* of a notice */
+        const char *partition;            /* label of that of the P_Key; NULL: none is known */
         enum membership member;           /* of REMARK_..._IS_MEMBER */
         uint32_t remarks;                 /* a bit for each */
         struct subject subject;

@@ -118,10 +118,10 @@ static const char *make_key(const struct facts *f)
 
         if (f->record->source == VIOLATION_NOTICE_258)
                 return "with a Q_Key that it does not expect";
-        if (!f->out->partition)
+        if (!f->partition)
                 return arena_printf(f->arena, "with P_Key 0x%04" PRIx32, key);
         return arena_printf(f->arena, "with P_Key 0x%04" PRIx32 " (the %s key of %s)", key,
-                            membership_to_string(p_key_membership(f->out->p_key)), f->out->partition);
+                            membership_to_string(p_key_membership(f->out->p_key)), f->partition);
 }
 
 /* Whether the port that sent the notice is the receiver of the packet. */
@@ -172,11 +172,18 @@ static void add_name(struct text *w, uint32_t i, uint32_t n, const char *name, u
                 text_add(w, " (0x%04x)", (unsigned) base);
 }
 
+static const char *label_of(const struct facts *f, uint32_t partition)
+{
+        const struct policy_partition *p = &f->input->memberships->policy->partitions[partition];
+
+        return policy_partition_label(f->arena, p) ?: p->name;
+}
+
 /* "; it is a full member of A, B and 3 others, a limited member of C" */
-static void add_memberships(struct text *w, const struct attribution_input *in, uint32_t port, const char *name)
+static void add_memberships(struct text *w, const struct facts *f, uint32_t port, const char *name)
 {
         static const enum membership kinds[] = { MEMBERSHIP_FULL, MEMBERSHIP_BOTH, MEMBERSHIP_LIMITED };
-        const struct memberships *m = in->memberships;
+        const struct memberships *m = f->input->memberships;
         const char *separator = "";
 
         if (m->first[port] == m->first[port + 1]) {
@@ -194,7 +201,7 @@ static void add_memberships(struct text *w, const struct attribution_input *in, 
                 text_add(w, "%s a %s member of ", separator, membership_word(kinds[k]));
                 for (uint32_t j = m->first[port]; j < m->first[port + 1]; j++)
                         if (m->items[j].membership == kinds[k])
-                                add_name(w, i++, n, m->policy->partitions[m->items[j].partition].name, 0);
+                                add_name(w, i++, n, label_of(f, m->items[j].partition), 0);
                 separator = ",";
         }
 }
@@ -210,7 +217,7 @@ void attribution_add_when(struct text *w, const struct attribution_input *input,
         text_add(w, "%s ago", phrase_duration(elapsed(change->when, input->now)).text);
         if (change->same_policy)
                 text_add(w, ", when the fabric changed and not the policy (was it renamed or plugged in elsewhere?)");
-        else
+        else if (!change->by_lease)
                 text_add(w, " by generation %" PRIu64, change->generation);
 }
 
@@ -280,17 +287,17 @@ static void add_subject(struct sentence *sentence)
                 text_add(w, "; the partitions of %s did not change in the %s that pkeyd remembers", s->host->name, known_for.text);
                 break;
         case PAST_NEVER:
-                text_add(w, "; %s was never a member of %s (%s) in the %s that pkeyd remembers", s->host->name, f->out->partition,
+                text_add(w, "; %s was never a member of %s (%s) in the %s that pkeyd remembers", s->host->name, f->partition,
                          sentence->base, known_for.text);
                 break;
         case PAST_NO_MEMBER:
-                text_add(w, "; %s is no member of %s (%s)", s->host->name, f->out->partition, sentence->base);
+                text_add(w, "; %s is no member of %s (%s)", s->host->name, f->partition, sentence->base);
                 break;
         }
         if (s->lists_memberships)
                 port = attribution_find_host(f->input, s->host);
         if (port != SUBNET_NONE)
-                add_memberships(w, f->input, port, s->past == PAST_NOT_SHOWN ? s->host->name : "it");
+                add_memberships(w, f, port, s->past == PAST_NOT_SHOWN ? s->host->name : "it");
 }
 
 /* --- kinds of reports ----------------------------------------------------------------------------------------------- */
@@ -406,7 +413,7 @@ int attribution_write(struct facts *f, const struct violation_report *report)
                 { "{port}", f->out->counted_by },
                 { "{sender}", f->from.name },
                 { "{receiver}", f->to.name },
-                { "{partition}", f->out->partition },
+                { "{partition}", f->partition },
                 { "{base}", s.base },
                 { "{member}", membership_word(f->member) },
                 { "{way}", in ? "from" : "to" },

@@ -127,14 +127,18 @@ static int keep_changes(struct learning *l)
 
 static int note_change(struct learning *l, const struct seen_port *old_port, const struct item *before, const struct item *after)
 {
-        bool was_away = old_port->learning != l->old->n_learned && old_port->generation != l->generation;
+        bool same = old_port->generation == l->generation;
+        uint16_t base = before ? before->base : after->base;
+        bool by_lease = same && policy_pool_of_base(l->given->policy, base);
+        bool was_away = old_port->learning != l->old->n_learned && !same;
         const struct membership_change change = {
                 .port_guid = old_port->guid,
-                .base = before ? before->base : after->base,
+                .base = base,
                 .before = before ? (enum membership) before->membership : MEMBERSHIP_NONE,
                 .after = after ? (enum membership) after->membership : MEMBERSHIP_NONE,
                 .generation = l->generation,
-                .same_policy = old_port->generation == l->generation,
+                .by_lease = by_lease,
+                .same_policy = same && !by_lease,
                 .away_since = was_away ? old_port->seen : 0,
                 .when = l->now,
         };
@@ -303,7 +307,7 @@ static int make_room(struct learning *l)
         if (!to->ports || !to->items || !to->names || !l->names || !l->forget)
                 return -ENOMEM;
         for (; to->n_names < p->n_partitions; to->n_names++) {
-                to->names[to->n_names] = arena_strdup(to->arena, p->partitions[to->n_names].name);
+                to->names[to->n_names] = policy_partition_label(to->arena, &p->partitions[to->n_names]);
                 if (!to->names[to->n_names])
                         return -ENOMEM;
         }

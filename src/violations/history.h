@@ -5,6 +5,8 @@
  * The membership history: for each endport and base the last change of its membership, with the generation and the time. It learns
  * the memberships of each generation that comes in force and of each new snapshot.
  *
+ * The partition of a lease is one of the policy that was resolved, so that leases are learned as lines of a policy are.
+ *
  * The memberships of an endport are compared with those that it had when it was last seen. An endport that is seen for the first
  * time has no change. A new snapshot of the same generation with the same memberships changes nothing. If a host was renamed or
  * plugged in elsewhere, the same policy may give it other memberships; that is a change, too, marked as such: otherwise a report
@@ -30,11 +32,12 @@ struct membership_change {
         uint16_t base;
         enum membership before, after;
         uint64_t generation;          /* that changed it */
-        bool same_policy;             /* the generation was in force before: the fabric changed, not the policy */
+        bool by_lease;                /* the generation was in force before: the lease that the partition is, or was, changed */
+        bool same_policy;             /* the generation was in force before: the fabric changed, not the policy or a lease */
         usec_t away_since;            /* the endport was not in the fabric since then, and several generations were in force: any
                                          of them may have changed it. 0: it was in the fabric */
         usec_t when;                  /* monotonic; the latest possible time */
-        const char *partition;        /* the name it had; borrowed until the next membership_history_learn */
+        const char *partition;        /* as policy_partition_label() had it; borrowed until the next membership_history_learn */
         uint32_t name;                /* index of that; private to the history */
 };
 

@@ -236,6 +236,45 @@ def test_cleared_before_anything_was_counted():
         stop(daemon)
 
 
+def test_leases():
+    """What a lease gave and took is the cause, also between two sweeps; one sentence each for a host that lost one and one that has
+    one."""
+    require()
+    with Fabric(two_level(2, 2, 4)) as fabric:
+        bus = Bus(fabric)
+        fabric.settings("sweep_interval: 1h\ntimeout: 200ms\nviolations: {interval: 2s}\n")
+        path = fabric.write("partitions.yaml", policy().yaml() + "pools: {jobs: {pkeys: 0x1000-0x1003, ports: ALL_CAS, lease: 2h, "
+                            "rest: 1h, allow: [root]}}\n")
+        daemon = Daemon(fabric, path, environment=bus.environment())
+        bus.wait_name()
+        lost, has, other = (leaf_port("node%04d" % i) for i in (3, 2, 8))
+        values = iter(range(1, 255))
+        wait_for(lambda: move(fabric, *other, "PortRcvConstraintErrors", next(values)) or violations(daemon), "a second sample")
+
+        def lease(*arguments):
+            fabric.pkeyctl("lease", *arguments, **bus.environment()).expect(0)
+
+        lease("create", "--pool", "jobs", "--id", "j1", "--members", "node[0002-0003]")
+        lease("release", "j1")
+        lease("create", "--pool", "jobs", "--id", "j2", "--members", "node0002")
+        for port in lost, has:
+            move(fabric, *port, "PortRcvConstraintErrors", 7)
+
+        def line_of(port):
+            return next((v for v in violations(daemon) if "%s/%d" % port in v), None)
+
+        wait_for(lambda: line_of(lost) and line_of(has), "the violations to be told")
+        taken = (r"; node000%d was taken out of lease j1 \(0x1000\) [\w ]+ ago(: probably|, about when this began: perhaps) its jobs "
+                 "still use the old key; ")
+        check(re.search(taken % 3 + "it is a full member of lustre, a limited member of default$", line_of(lost)), line_of(lost))
+        check(re.search(taken % 2 + "it is a full member of lustre and lease j2, ", line_of(has)), line_of(has))
+        lease("release", "j2")
+        move(fabric, *has, "PortRcvConstraintErrors", 9)
+        shown = fabric.pkeyctl("violations", "-v", "--node", "node0002", **bus.environment()).expect(2).out
+        check("node0002 was taken out of lease j2 (0x1001) " in shown and "lustre, a limited" in shown, shown)
+        stop(daemon)
+
+
 def test_boards_of_a_director():
     """The name of a director means all of its boards."""
     require()

@@ -2,6 +2,7 @@
 #include "policy_fixture.h"
 
 #include "../fabsim/prng.h"
+#include "leases/leases.h"
 #include "violations/attribution.h"
 #include "violations/notice_ends.h"
 #include "violations/phrase.h"
@@ -964,6 +965,63 @@ START_TEST(test_not_the_first_time)
 }
 END_TEST
 
+/* What leases_extend() makes of a lease of this node that is in force. */
+static const struct memberships *resolve_with_lease(const struct policy *policy, const char *id, uint16_t base, uint64_t node)
+{
+        struct lease_member member = { .node = { node }, .port = { node + 1 }, .number = 1, .name = "the member",
+                                       .state = LEASE_MEMBER_CONFIRMED, .membership = MEMBERSHIP_FULL };
+        struct arena *a = arena_new();
+        struct lease *lease = arena_new_object(a, struct lease);
+        struct leases *leases = leases_new();
+        const struct policy *extended;
+        struct memberships *m;
+
+        *lease = (struct lease) { .arena = a, .id = id, .wish.pool = "jobs", .state = LEASE_ACTIVE, .base = base,
+                                  .membership = MEMBERSHIP_FULL, .members = &member, .n_members = 1 };
+        ck_assert_int_eq(leases_restore(leases, lease), 0);
+        ck_assert_int_eq(leases_extend(arena, leases, policy, &extended), 0);
+        leases_free(leases);
+        ck_assert_int_eq(policy_resolve(arena, extended, subnet, &findings, &m), 0);
+        return m;
+}
+
+static struct situation notice_257(uint32_t key, uint16_t from)
+{
+        return (struct situation) { VIOLATION_FIRST, VIOLATION_NOTICE_257, NODE0007, 1, 1, 0, 0, 0,
+                                    { .key = key, ENDS(from, 16) }, 0, NULL };
+}
+
+/* node0042 had a lease, and node0050 has one, until generation 2 takes it away. */
+START_TEST(test_leases)
+{
+        const struct policy *policy = parse("version: 1\nowns: 0x0001-0x0fff\npartitions: {}\n"
+                                            "pools: {jobs: {pkeys: 0x0200-0x0201, ports: ALL_CAS, allow: [root]}}\n");
+        const struct situation counted = { VIOLATION_FIRST, VIOLATION_RCV_CONSTRAINT, LEAF07, 12, 1, 0, 0, 0, {}, 0, NULL };
+        const struct situation lost = notice_257(0x8200, 42), has = notice_257(0x8201, 60);
+        _cleanup_(membership_history_free_p) struct membership_history *h = membership_history_new();
+        struct attribution_input c = everything();
+
+        c.history = h;
+        ck_assert_int_eq(membership_history_learn(h, NOW - HOUR, 1, resolve_with_lease(policy, "job17", 0x0200, NODE0042)), 0);
+        c.memberships = resolve_with_lease(policy, "job18", 0x0201, NODE0050);
+        ck_assert_int_eq(membership_history_learn(h, NOW - 2 * MINUTE, 1, c.memberships), 0);
+        ck_assert_str_eq(strchr(sentence(&c, &counted), ';'),
+                         "; node0042 was taken out of lease job17 (0x0200) 2 minutes ago: probably its jobs still use the old key; "
+                         "the policy makes it a member of no partition");
+        ck_assert_str_eq(strchr(sentence(&c, &lost), ';'),
+                         "; no partition of the policy has 0x0200; node0042 was taken out of lease job17 (0x0200) 2 minutes ago: "
+                         "probably its jobs still use the old key");
+        ck_assert_str_eq(sentence(&c, &has),
+                         "node0050 mlx5_0/1 sent 1 packet to node0007 mlx5_0/1 with P_Key 0x8201 (the full key of lease job18), "
+                         "refused there (notice 257, P_Key mismatch); node0007 was never a member of lease job18 (0x0201) in the "
+                         "60 minutes that pkeyd remembers; the policy makes it a member of no partition");
+        c.memberships = resolve_with_lease(policy, "job19", 0x0200, NODE0007);
+        ck_assert_int_eq(membership_history_learn(h, NOW - MINUTE, 2, c.memberships), 0);
+        ck_assert_ptr_nonnull(strstr(sentence(&c, &has), "; node0050 was taken out of lease job18 (0x0201) 60 seconds ago by "
+                                                           "generation 2: probably "));
+}
+END_TEST
+
 START_TEST(test_many_partitions)
 {
         const struct memberships *one, *two;
@@ -1204,6 +1262,7 @@ int main(void)
         tcase_add_test(tcase, test_record);
         tcase_add_test(tcase, test_age_of_a_change);
         tcase_add_test(tcase, test_not_the_first_time);
+        tcase_add_test(tcase, test_leases);
         tcase_add_test(tcase, test_many_partitions);
         tcase_add_test(tcase, test_lids);
         tcase_add_test(tcase, test_durations);

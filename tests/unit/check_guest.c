@@ -862,6 +862,7 @@ static unsigned n_confirmed(void)
 START_TEST(looks_at_leases)
 {
         struct control_event event = { .kind = CONTROL_EVENT_FOLLOWED };
+        uint64_t changes;
 
         put_key(hosts[0], 3, 0x9001);
         start_as_guest(POOL_POLICY);
@@ -871,7 +872,9 @@ START_TEST(looks_at_leases)
         take(CONTROL_FOLLOW_STORE);
         fill_changed(&event.lock, 7, POOL_POLICY);
         ck_assert_int_eq(leases_restore(event.lock.changed->leases, lease_of_other()), 0);
+        changes = status()->lease_changes;
         ck_assert_int_eq(give(&event), 0);
+        ck_assert_uint_gt(status()->lease_changes, changes);
         ck_assert_uint_eq(n_confirmed(), 1);
         put_key(hosts[1], 2, 0x9001);
         sweep();

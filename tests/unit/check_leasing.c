@@ -378,6 +378,31 @@ START_TEST(is_released)
 }
 END_TEST
 
+/* Who explains violations learns of each change before the write that follows from it. */
+START_TEST(changes_are_counted)
+{
+        const struct lease_wish own = { .pool = "jobs", .members = "head1" };
+        uint64_t before;
+
+        serve(POOL("0x1000-0x1002", "ALL_CAS"));
+        before = status()->lease_changes;
+        next_sweep();
+        ck_assert_uint_eq(status()->lease_changes, before);
+        create("a", &two_nodes);
+        until(CONTROL_APPLYING);
+        ck_assert_uint_eq(status()->lease_changes, before + 1);
+        live_until(now);
+        renew("a", 200);
+        live_until(now);
+        ck_assert_uint_eq(status()->lease_changes, before + 1);
+        release("a");
+        live_until(now);
+        ck_assert_uint_eq(status()->lease_changes, before + 2);
+        grant("b", &own); /* a decision about the whole fabric */
+        ck_assert_uint_eq(status()->lease_changes, before + 3);
+}
+END_TEST
+
 START_TEST(ends_in_time)
 {
         const struct lease_wish wish = { .pool = "jobs", .members = "node1", .seconds = 100 };
@@ -1057,7 +1082,7 @@ int main(void)
                 is_granted, is_answered_when_stored, renewed_while_it_is_stored, a_name_that_two_have,
                 is_made_once, limited_and_wanted_key, this_host_is_a_member, is_refused, a_group_may,
                 opensm_writes, audit_has_no_leases, a_pair_has_no_leases, no_free_key, a_key_that_is_held,
-                is_released, ends_in_time, is_renewed, is_renewed_for_ever, is_taken_back, is_granted_partly,
+                is_released, changes_are_counted, ends_in_time, is_renewed, is_renewed_for_ever, is_taken_back, is_granted_partly,
                 is_not_granted_where_a_table_is_full, is_granted_but_where_a_table_is_full, an_end_thaws_a_port,
                 is_not_granted_behind_a_filter, is_not_granted_where_a_filter_is_doubted,
                 is_not_granted_behind_a_silent_switch, is_not_granted_by_memory, is_releasing, is_releasing_after_a_long_wait,
