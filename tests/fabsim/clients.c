@@ -890,8 +890,8 @@ void clients_answered(struct sim *s, struct process *p, const struct lease_reply
                 sim_fail(s, "process %u carries out what this user may not ask for", p->number);
         if (answer->lease && find_book(p, answer->lease->id) != book)
                 sim_fail(s, "process %u answers with another lease", p->number);
-        if (asked.is_of_guest && answer->outcome != LEASE_ELSEWHERE)
-                sim_fail(s, "process %u stands by, and carries out a request", p->number);
+        if (asked.is_of_guest && answer->outcome != LEASE_ELSEWHERE && (asked.is_allowed || answer->outcome != LEASE_REFUSED))
+                sim_fail(s, "process %u stands by, and decides about a request of a client", p->number);
         switch (answer->outcome) {
         case LEASE_GRANTED:
         case LEASE_GRANTED_PARTLY:
