@@ -195,6 +195,7 @@ struct control {
         bool lease_sweep_asked;          /* for what leases need now */
         struct lease_reply lease_reply;  /* of the CONTROL_ANSWER_LEASE that was taken last */
         struct lease_refusal lease_refusal;
+        usec_t next_stranger;            /* when the request of a stranger may be passed on again */
         struct kept_policy kept_policy;
 
         /* the store */

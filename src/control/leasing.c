@@ -6,7 +6,8 @@
 #include "control/lease_sweep.h"
 #include "policy/policy_select.h"
 
-#define RETRY (5 * USEC_PER_SEC) /* while a caller waits */
+#define RETRY         (5 * USEC_PER_SEC)  /* while a caller waits */
+#define EACH_STRANGER (10 * USEC_PER_SEC) /* how often a standby passes on what users ask whom no pool allows */
 
 /* --- requests -------------------------------------------------------------------------------------------------------- */
 
@@ -128,14 +129,26 @@ static void answer_at_once(struct control *c, uint64_t request, enum lease_outco
         control_do(c, &(struct control_action) { .kind = CONTROL_ANSWER_LEASE, .lease = &refusal->reply });
 }
 
-/* What is passed on is stored, for the other head node: it must not be a stranger's. */
+static bool is_stranger(const struct policy *policy, const struct lease_caller *by)
+{
+        for (uint32_t i = 0; i < policy->n_pools; i++)
+                if (leases_allow(&policy->pools[i], by))
+                        return false;
+        return true;
+}
+
+/* What is passed on is stored, so strangers may not ask as often as they like. A stranger may be one by an old policy only. */
 static int pass_on(struct control *c, const struct lease_request *q, struct findings *findings)
 {
-        int r = c->in_force ? leases_check_stranger(c->in_force->policy, &q->by, findings) : 0;
-
-        if (r == 0)
-                answer_at_once(c, q->by.request, LEASE_ELSEWHERE);
-        return r;
+        if (c->in_force && is_stranger(c->in_force->policy, &q->by)) {
+                if (c->now < c->next_stranger)
+                        return findings_error(findings, FINDING_LEASE_ACCESS, "if `allow` was changed just now, try again later",
+                                              "user %s (uid %u) may use no pool of the policy that this host knows",
+                                              q->by.origin.user, q->by.origin.uid);
+                c->next_stranger = c->now + EACH_STRANGER;
+        }
+        answer_at_once(c, q->by.request, LEASE_ELSEWHERE);
+        return 0;
 }
 
 void leasing_request(struct control *c, const struct control_event *event)

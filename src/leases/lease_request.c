@@ -40,15 +40,6 @@ static int check_caller(const struct policy_pool *pool, const struct lease_calle
                               list_allowed(findings->arena, pool));
 }
 
-int leases_check_stranger(const struct policy *policy, const struct lease_caller *by, struct findings *findings)
-{
-        for (uint32_t i = 0; i < policy->n_pools; i++)
-                if (leases_allow(&policy->pools[i], by))
-                        return 0;
-        return findings_error(findings, FINDING_LEASE_ACCESS, "an admin can add the user or one of its groups to `allow`, and reload",
-                              "user %s (uid %u) may use no pool", lease_caller_name(by), by->origin.uid);
-}
-
 static int check_obstacle(const struct lease_view *view, struct findings *findings)
 {
         if (!view->policy)

@@ -222,8 +222,6 @@ struct lease_caller {
 
 /* Whether `allow` of this pool has one of the names of the caller. */
 bool leases_allow(const struct policy_pool *pool, const struct lease_caller *by);
-/* Refuses a caller whom no pool of the policy allows. For a request that another process judges. */
-int leases_check_stranger(const struct policy *policy, const struct lease_caller *by, struct findings *findings);
 
 /* Makes a lease, or waits for the one that exists with the same ID and wish. timeout: seconds, 0: LEASE_TIMEOUT. */
 int leases_create(struct leases *l, const struct lease_view *view, const struct lease_caller *by, const char *id,

@@ -869,6 +869,12 @@ static void took_back(struct sim_lease *book)
                 book->is_left = true;
 }
 
+/* By the policy that a standby knows, which may be old. */
+static bool is_refused_as_stranger(const struct lease_reply *reply)
+{
+        return reply->answer.outcome == LEASE_REFUSED && reply->findings->n == 1 && reply->findings->items[0].code == FINDING_LEASE_ACCESS;
+}
+
 void clients_answered(struct sim *s, struct process *p, const struct lease_reply *reply)
 {
         const struct lease_answer *answer = &reply->answer;
@@ -890,7 +896,7 @@ void clients_answered(struct sim *s, struct process *p, const struct lease_reply
                 sim_fail(s, "process %u carries out what this user may not ask for", p->number);
         if (answer->lease && find_book(p, answer->lease->id) != book)
                 sim_fail(s, "process %u answers with another lease", p->number);
-        if (asked.is_of_guest && answer->outcome != LEASE_ELSEWHERE && (asked.is_allowed || answer->outcome != LEASE_REFUSED))
+        if (asked.is_of_guest && answer->outcome != LEASE_ELSEWHERE && !is_refused_as_stranger(reply))
                 sim_fail(s, "process %u stands by, and decides about a request of a client", p->number);
         switch (answer->outcome) {
         case LEASE_GRANTED:

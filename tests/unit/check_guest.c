@@ -724,11 +724,16 @@ START_TEST(passes_requests_on)
         expect_answer(5, LEASE_ELSEWHERE);
         sweep();
         asker = "mallory"; /* what is passed on is stored, so nobody but clients may ask */
+        ask_for_lease(100); /* the other head node may know her already */
+        expect_answer(100, LEASE_ELSEWHERE);
         for (enum lease_request_kind kind = LEASE_CREATE; kind <= LEASE_EDIT; kind++) {
-                ask(kind, 100 + kind);
-                expect_answer(100 + kind, LEASE_REFUSED);
+                ask(kind, 101 + kind);
+                expect_answer(101 + kind, LEASE_REFUSED);
                 ck_assert_int_eq(noted.code, FINDING_LEASE_ACCESS);
         }
+        live(10 * S);
+        ask_for_lease(110);
+        expect_answer(110, LEASE_ELSEWHERE);
         asker = "alice";
         ask_for_lease(6);
         expect_answer(6, LEASE_ELSEWHERE);
