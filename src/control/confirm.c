@@ -125,10 +125,26 @@ void confirm_is_not_stored(struct control *c, int r)
         answer_confirmation(c, RELOAD_WAITS, text);
 }
 
+static void confirmed(struct control *c, uint64_t when, const struct origin *by)
+{
+        struct generation *g = c->in_force;
+        const struct log_about where = about(c);
+
+        stop_time(c);
+        g->facts.confirmed = when;
+        g->facts.confirmed_by = *by;
+        log_add(c->log, LOG_EVENT_CONFIRMED, &where, "generation %" PRIu64 " is confirmed: it stays in force", g->number);
+}
+
+void confirm_was_stored(struct control *c, const struct generation_facts *stored)
+{
+        if (confirm_waits(c) && stored->confirmed > 0)
+                confirmed(c, stored->confirmed, &stored->confirmed_by);
+}
+
 void confirm_keep(struct control *c, const struct control_event *event)
 {
         struct generation *g = c->in_force;
-        const struct log_about where = { .generation = g ? g->number : 0 };
 
         if (control_is_guest(c)) {
                 refuse(c, event->asked.request, "this host stands by: the other head node would have to confirm it; nothing was done");
@@ -138,10 +154,7 @@ void confirm_keep(struct control *c, const struct control_event *event)
                 refuse(c, event->asked.request, "no change waits to be confirmed; nothing was done");
                 return;
         }
-        stop_time(c);
-        g->facts.confirmed = c->wall / USEC_PER_SEC;
-        g->facts.confirmed_by = event->asked.by;
-        log_add(c->log, LOG_EVENT_CONFIRMED, &where, "generation %" PRIu64 " is confirmed: it stays in force", g->number);
+        confirmed(c, c->wall / USEC_PER_SEC, &event->asked.by);
         c->confirm.request = event->asked.request; /* of the only one: now no other change waits */
         control_facts_changed(c);
         if (!c->unstored || c->sync.arena) /* soon it is stored */
@@ -237,9 +250,9 @@ bool confirm_admits(const struct control *c, const struct generation *g, struct 
 {
         if (g->facts.undoes > 0 && (!control_serves(c) || (c->confirm.undoing && g->facts.undoes == c->in_force->number)))
                 return true;
-        if (g->facts.undoes > 0) { /* it was loaded for too long */
-                (void) findings_error(findings, FINDING_RELOAD_WITHDRAWN, NULL, "the undo was dropped: before the old files were loaded, "
-                                      "the change was confirmed, or another one took its place");
+        if (g->facts.undoes > 0) { /* it comes too late */
+                (void) findings_error(findings, FINDING_RELOAD_WITHDRAWN, NULL, "the undo was dropped: before it came into force, the "
+                                      "change was confirmed, or another one took its place");
                 return false;
         }
         if (confirm_waits(c)) {

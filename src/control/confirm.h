@@ -21,7 +21,8 @@
  * that the time goes on while pkeyd does not run. If it is over when pkeyd starts, the change is undone at once. While a change
  * waits, no other one is accepted.
  *
- * A confirmation is answered when it is stored (sync.h): until then a kill would lose it.
+ * A confirmation is answered when it is stored (sync.h): until then a kill would lose it. pkeyctl stores it itself if it does not
+ * find pkeyd, which reads it with its next lock: at the latest when it plans the undo.
  */
 
 #include "control/control_internal.h"
@@ -43,6 +44,8 @@ bool confirm_admits(const struct control *c, const struct generation *g, struct 
 /* Handle CONTROL_EVENT_CONFIRM and CONTROL_EVENT_UNDO. A candidate that these withdraw (reload_withdraw) is gone already. */
 void confirm_keep(struct control *c, const struct control_event *event);
 void confirm_undo(struct control *c, const struct control_event *event);
+/* Another process has stored these facts of the generation in force: if they have a confirmation, it counts. */
+void confirm_was_stored(struct control *c, const struct generation_facts *stored);
 /* Answers the caller of an undo that had nothing to do but to withdraw the candidate. */
 void confirm_withdrawn(struct control *c, uint64_t request);
 

@@ -315,6 +315,93 @@ START_TEST(undo_that_comes_too_late)
 }
 END_TEST
 
+/* The next lock is got, and another process has stored this meanwhile. confirmed: seconds; 0: it was not confirmed. */
+static void give_changed_lock(uint64_t number, const char *policy, uint64_t confirmed)
+{
+        struct control_event event = { .kind = CONTROL_EVENT_LOCK, .lock.changed = remembered_new("this boot") };
+        struct remembered *m = event.lock.changed;
+
+        until(CONTROL_LOCKING);
+        take(CONTROL_LOCK);
+        m->generation = number;
+        m->policy = policy;
+        m->n_policy = strlen(policy);
+        m->files.facts = status()->in_force->facts;
+        m->files.facts.confirmed = confirmed;
+        m->files.facts.confirmed_by = (struct origin) { .kind = ORIGIN_COMMAND, .user = "alice" };
+        for (uint64_t i = 1; i <= number; i++)
+                ck_assert_ptr_nonnull(generation_history_note(&m->history, &(struct generation_key) { .number = i }));
+        ck_assert_int_eq(give(&event), 0);
+}
+
+static void expect_confirmed_by_alice(void)
+{
+        const struct generation *g = status()->in_force;
+
+        ck_assert_uint_eq(g->number, 2);
+        ck_assert_uint_eq(g->facts.confirmed, 4711);
+        ck_assert_str_eq(g->facts.confirmed_by.user, "alice");
+        ck_assert_uint_eq(count_logged(LOG_EVENT_CONFIRMED), 1);
+        expect_logged(LOG_EVENT_CONFIRMED, "generation 2 is confirmed: it stays in force");
+}
+
+/* pkeyctl confirm did not find pkeyd on the bus. */
+START_TEST(confirmed_by_another_process)
+{
+        usec_t end = now + 600 * S;
+
+        serve(POLICY_1);
+        change(POLICY_2, 600);
+        give_candidate(SETTINGS, POLICY_2, 3);
+        give_changed_lock(2, POLICY_2, 0);
+        next_sweep();
+        ck_assert(generation_waits(&status()->in_force->facts));
+        ck_assert_uint_le(control_due(c), end - 60 * S);
+        give_candidate(SETTINGS, POLICY_2, 4);
+        give_changed_lock(2, POLICY_2, 4711);
+        expect_confirmed_by_alice();
+        live_until(end + 100 * S);
+        ck_assert_uint_eq(noted.n_undos, 0);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_CONFIRM_SOON), 0);
+        expect_confirmed_by_alice();
+}
+END_TEST
+
+/* pkeyd reads that only when the time is over, and it plans the undo. */
+START_TEST(confirmed_by_another_process_in_time)
+{
+        usec_t end = let_time_run_out();
+
+        ck_assert_int_eq(give_undo(SETTINGS, POLICY_1), 0);
+        give_changed_lock(2, POLICY_2, 4711);
+        expect_confirmed_by_alice();
+        live_until(end + 200 * S);
+        ck_assert_uint_eq(noted.n_undos, 1);
+        expect_confirmed_by_alice();
+        expect_logged(LOG_EVENT_FINDING, "the undo was dropped");
+        ck_assert_uint_eq(status()->n_file_errors, 0);
+        ck_assert(holds(hosts[1], 0x8010));
+}
+END_TEST
+
+/* Another process gave the number to another policy, or the store was lost. */
+START_TEST(another_generation_was_confirmed)
+{
+        static const struct { uint64_t number; const char *policy; } others[] = { { 2, POLICY_3 }, { 1, POLICY_2 } };
+
+        for (unsigned i = 0; i < ELEMENTS(others); i++) {
+                serve(POLICY_1);
+                change(POLICY_2, 600);
+                give_candidate(SETTINGS, POLICY_2, 3);
+                give_changed_lock(others[i].number, others[i].policy, 4711);
+                ck_assert(generation_waits(&status()->in_force->facts));
+                ck_assert_uint_eq(count_logged(LOG_EVENT_CONFIRMED), 0);
+                teardown();
+                setup();
+        }
+}
+END_TEST
+
 START_TEST(reload_is_withdrawn)
 {
         serve(POLICY_1);
@@ -462,6 +549,9 @@ int main(void)
         tcase_add_test(t, undo_of_a_policy_with_errors);
         tcase_add_test(t, undo_that_fails);
         tcase_add_test(t, undo_that_comes_too_late);
+        tcase_add_test(t, confirmed_by_another_process);
+        tcase_add_test(t, confirmed_by_another_process_in_time);
+        tcase_add_test(t, another_generation_was_confirmed);
         tcase_add_test(t, reload_is_withdrawn);
         tcase_add_test(t, nothing_to_go_back_to);
         tcase_add_test(t, audit_has_nothing_to_undo);

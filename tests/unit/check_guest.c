@@ -551,8 +551,8 @@ START_TEST(confirm_on_the_standby)
 }
 END_TEST
 
-/* The writer is about to store that generation 2 is confirmed. */
-static void confirm_a_change(void)
+/* Generation 2 is in force on the writer, and waits. */
+static void wait_for_confirmation(void)
 {
         struct generation *g = make_generation(FOLLOW_SM, POLICY_2);
 
@@ -563,6 +563,12 @@ static void confirm_a_change(void)
         ck_assert_int_eq(give_generation(g, 4), 0);
         live(10 * S);
         ck_assert(generation_waits(&status()->in_force->facts));
+}
+
+/* The writer is about to store that it is confirmed. */
+static void confirm_a_change(void)
+{
+        wait_for_confirmation();
         ck_assert_int_eq(give(&(struct control_event) { .kind = CONTROL_EVENT_CONFIRM, .asked.request = 5 }), 0);
         ck_assert_int_eq(state(), CONTROL_LOCKING_FACTS);
 }
@@ -580,6 +586,35 @@ START_TEST(confirmation_that_was_not_stored)
         ck_assert_uint_eq(noted.requests[0], 5);
         ck_assert_int_eq(noted.outcome, RELOAD_WAITS);
         ck_assert(generation_waits(&status()->in_force->facts));
+}
+END_TEST
+
+/* pkeyctl confirm stored it, on either head node. */
+START_TEST(confirmed_by_pkeyctl)
+{
+        for (unsigned elsewhere = 0; elsewhere < 2; elsewhere++) {
+                struct control_event changed = { .kind = CONTROL_EVENT_LOCK, .lock.by_other_head = elsewhere };
+                struct remembered *m;
+
+                wait_for_confirmation();
+                until_lock();
+                take(CONTROL_LOCK);
+                fill_changed(&changed.lock, 2, POLICY_2);
+                let_wait(changed.lock.in_force);
+                changed.lock.in_force->facts.confirmed = 4711;
+                m = changed.lock.changed;
+                m->policy = POLICY_2;
+                m->n_policy = strlen(POLICY_2);
+                m->files.facts = changed.lock.in_force->facts;
+                ck_assert_int_eq(give(&changed), 0);
+                live(1200 * S);
+                ck_assert_uint_eq(status()->in_force->number, 2);
+                ck_assert_uint_eq(status()->in_force->facts.confirmed, 4711);
+                expect_logged(LOG_EVENT_CONFIRMED, "generation 2 is confirmed");
+                ck_assert_uint_eq(noted.n_undos, 0);
+                teardown();
+                setup();
+        }
 }
 END_TEST
 
@@ -947,7 +982,7 @@ int main(void)
                 confirm_timer_of_the_writer, loses_the_lock, loses_the_lock_while_it_loads, no_other_files_while_a_change_waits,
                 notices_that_it_does_not_take_over, does_not_take_over_by_old_tables, mirrors_without_the_lock,
                 own_opensm_may_have_written, own_opensm_while_it_was_down,
-                confirm_on_the_standby, confirmation_that_was_not_stored, confirmation_that_was_overtaken,
+                confirm_on_the_standby, confirmation_that_was_not_stored, confirmation_that_was_overtaken, confirmed_by_pkeyctl,
                 writer_goes_on_with_what_was_applied, no_writer_without_the_store, other_head_wrote_unnoticed,
                 passes_requests_on, passes_on_who_waits, answers_a_release_that_is_stored,
                 looks_at_leases,
