@@ -117,6 +117,14 @@ static bool can_decide_by(const struct control *c, const struct generation *g)
         return sweep_is_for_port(c, g) && same_text(c->sweep.conf_path, conf_of(g));
 }
 
+/* The store may have a confirmation that pkeyd has not read. */
+static bool is_undo_without_lock(const struct control *c)
+{
+        const struct generation *g = c->candidate;
+
+        return g && g->facts.undoes > 0 && control_may_write(c, g) && !c->sweep.lock.held;
+}
+
 static void decide_to_serve(struct control *c)
 {
         struct generation *first;
@@ -124,6 +132,10 @@ static void decide_to_serve(struct control *c)
         if (control_is_guest(c) && c->candidate && c->in_force)
                 refuse_as_guest(c);
         reload_admit_again(c);
+        if (is_undo_without_lock(c)) {
+                sweep_fail_without_store(c);
+                return;
+        }
         first = choose_generation(c);
         if (can_decide_by(c, first) && serve_by(c, first))
                 return;

@@ -384,6 +384,25 @@ START_TEST(confirmed_by_another_process_in_time)
 }
 END_TEST
 
+/* Without the lock pkeyd does not know whether the store has a confirmation. */
+START_TEST(not_undone_without_the_lock)
+{
+        struct control_event event = { .kind = CONTROL_EVENT_LOCK, .lock = { .r = -EIO, .why = "the disk is full" } };
+
+        (void) let_time_run_out();
+        ck_assert_int_eq(give_undo(SETTINGS, POLICY_1), 0);
+        until(CONTROL_LOCKING);
+        take(CONTROL_LOCK);
+        ck_assert_int_eq(give(&event), 0);
+        ck_assert_uint_eq(status()->in_force->number, 2);
+        ck_assert_ptr_nonnull(strstr(status()->text, "nothing is written, because the store cannot be used: the disk is full"));
+        give_changed_lock(2, POLICY_2, 4711);
+        next_sweep();
+        expect_confirmed_by_alice();
+        expect_logged(LOG_EVENT_FINDING, "the undo was dropped");
+}
+END_TEST
+
 /* Another process gave the number to another policy, or the store was lost. */
 START_TEST(another_generation_was_confirmed)
 {
@@ -551,6 +570,7 @@ int main(void)
         tcase_add_test(t, undo_that_comes_too_late);
         tcase_add_test(t, confirmed_by_another_process);
         tcase_add_test(t, confirmed_by_another_process_in_time);
+        tcase_add_test(t, not_undone_without_the_lock);
         tcase_add_test(t, another_generation_was_confirmed);
         tcase_add_test(t, reload_is_withdrawn);
         tcase_add_test(t, nothing_to_go_back_to);
