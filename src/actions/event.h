@@ -92,7 +92,11 @@ struct control_event {
         union {
                 struct control_start start;
                 struct control_candidate candidate;
-                struct { struct origin by; uint64_t request; } asked; /* CONFIRM, UNDO; request: as of a candidate */
+                struct {
+                        struct origin by;
+                        uint64_t request;    /* as of a candidate */
+                        uint64_t generation; /* UNDO: it is not undone unless it is in force; 0: whichever is */
+                } asked;                                   /* CONFIRM, UNDO */
                 struct lease_request lease;
                 struct verbs_event verbs;
                 struct { const struct local_table *tables; size_t n; } local; /* LOCAL_TABLES */

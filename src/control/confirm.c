@@ -206,11 +206,27 @@ void confirm_withdrawn(struct control *c, uint64_t request)
         answer(c, RELOAD_CARRIED_OUT, text, request);
 }
 
+bool confirm_is_past(const struct control *c, uint64_t generation)
+{
+        return generation > 0 && c->in_force && c->in_force->number != generation;
+}
+
+static void refuse_past(struct control *c, const struct control_event *event)
+{
+        char text[128];
+
+        (void) snprintf(text, sizeof(text), "generation %" PRIu64 " is not in force any more: generation %" PRIu64 " is; nothing was "
+                        "done", event->asked.generation, c->in_force->number);
+        refuse(c, event->asked.request, text);
+}
+
 void confirm_undo(struct control *c, const struct control_event *event)
 {
         const char *problem = describe_problem(c);
 
-        if (c->confirm.undoing)
+        if (confirm_is_past(c, event->asked.generation))
+                refuse_past(c, event);
+        else if (c->confirm.undoing)
                 refuse(c, event->asked.request, "an undo is under way already");
         else if (problem)
                 refuse(c, event->asked.request, problem);

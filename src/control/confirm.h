@@ -41,6 +41,8 @@ void confirm_undo_failed(struct control *c);
 /* May this candidate be tried? False: a finding says why not. */
 bool confirm_admits(const struct control *c, const struct generation *g, struct findings *findings);
 
+/* Another generation is in force than the one that a caller undoes. */
+bool confirm_is_past(const struct control *c, uint64_t generation);
 /* Handle CONTROL_EVENT_CONFIRM and CONTROL_EVENT_UNDO. A candidate that these withdraw (reload_withdraw) is gone already. */
 void confirm_keep(struct control *c, const struct control_event *event);
 void confirm_undo(struct control *c, const struct control_event *event);

@@ -247,7 +247,7 @@ static void on_confirm(struct control *c, const struct control_event *event)
 /* A reload that is not in force yet is all that there is to undo. */
 static void on_undo(struct control *c, const struct control_event *event)
 {
-        if (c->confirm.undoing || !c->in_force || !c->candidate) {
+        if (c->confirm.undoing || !c->in_force || !c->candidate || confirm_is_past(c, event->asked.generation)) {
                 confirm_undo(c, event);
                 return;
         }

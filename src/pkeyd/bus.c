@@ -303,6 +303,14 @@ static int method_undo(sd_bus_message *call, void *userdata, sd_bus_error *error
         return take_call(userdata, call, &(struct bus_request) { .kind = BUS_UNDO }, error);
 }
 
+static int method_undo_generation(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+        struct bus_request q = { .kind = BUS_UNDO };
+        int r = sd_bus_message_read(call, "t", &q.generation);
+
+        return r < 0 ? r : take_call(userdata, call, &q, error);
+}
+
 static int method_violations(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
         struct bus *b = userdata;
@@ -320,6 +328,7 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_METHOD("ReloadWith", "a{sv}", "stsa" BUS_FINDING, method_reload_with, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("Confirm", "", "stsa" BUS_FINDING, method_confirm, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("Undo", "", "stsa" BUS_FINDING, method_undo, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("UndoGeneration", "t", "stsa" BUS_FINDING, method_undo_generation, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("Violations", "ts", "tuaa{sv}", method_violations, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_SIGNAL("Violation", "a{sv}", 0),
         SD_BUS_SIGNAL("ReloadEnded", "sts", 0),

@@ -44,6 +44,7 @@ struct bus_request {
         enum bus_request_kind kind;
         uint64_t number;
         uint64_t confirm_for;   /* of BUS_RELOAD: seconds; 0: the change stays */
+        uint64_t generation;    /* of BUS_UNDO: it is not undone unless it is in force; 0: whichever is */
         bool releases_stranded; /* of BUS_RELOAD: leases that have no place in the new policy; false: they refuse it */
         struct origin by;
 };

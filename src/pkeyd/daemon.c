@@ -413,6 +413,7 @@ static void on_asked(const struct bus_request *q, void *userdata)
                 break;
         case BUS_UNDO:
                 event.kind = CONTROL_EVENT_UNDO;
+                event.asked.generation = q->generation;
                 break;
         }
         feed(d, &event);

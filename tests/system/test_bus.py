@@ -67,7 +67,7 @@ def test_introspection():
         members = {line.split()[0].lstrip("."): line.split()[1:3] for line in r.stdout.splitlines()}
         wanted = {name: ["property", signature] for name, signature in PROPERTIES.items()}
         wanted.update(Status=["method", "-"], Reload=["method", "-"], ReloadConfirm=["method", "t"],
-                      ReloadWith=["method", "a{sv}"], Confirm=["method", "-"], Undo=["method", "-"], Violations=["method", "ts"],
+                      ReloadWith=["method", "a{sv}"], Confirm=["method", "-"], Undo=["method", "-"], UndoGeneration=["method", "t"], Violations=["method", "ts"],
                       Violation=["signal", "a{sv}"], ReloadEnded=["signal", "sts"])
         check_equal(members, wanted, "what busctl introspect shows: " + r.stderr)
         r = bus.busctl("introspect", "--no-legend", "org.pkeyd1", "/org/pkeyd1", "org.pkeyd1.Leases", user="nobody")

@@ -97,6 +97,9 @@ def test_undone_when_nobody_confirms():
         check_equal([bus.property("ConfirmUntil"), bus.property("Undone")], [0, 2], "properties after the undo")
         status = pkeyctl(fabric, bus, "status")
         check("generation 2 was undone: the present files are not what is in force" in status.out, status)
+        # who undoes the change by now does not undo the undo
+        r = bus.busctl("call", "org.pkeyd1", "/org/pkeyd1", "org.pkeyd1", "UndoGeneration", "t", "2")
+        check("refused" in r.stdout and "generation 2 is not in force any more: generation 3 is" in r.stdout, r.stdout, r.stderr)
         # the files come into force with a reload
         pkeyctl(fabric, bus, "reload").expect(0)
         check(is_carried_out(fabric, policy_two()), "the files were not loaded again")
@@ -234,7 +237,7 @@ def test_wrong_arguments():
         for seconds in ("0", "604801"):
             r = bus.busctl("call", "org.pkeyd1", "/org/pkeyd1", "org.pkeyd1", "ReloadConfirm", "t", seconds)
             check("1 to 604800 seconds" in r.stderr, r.stderr)
-        for method in (["Confirm"], ["Undo"], ["ReloadConfirm", "t", "60"]):
+        for method in (["Confirm"], ["Undo"], ["UndoGeneration", "t", "1"], ["ReloadConfirm", "t", "60"]):
             r = bus.busctl("call", "org.pkeyd1", "/org/pkeyd1", "org.pkeyd1", *method, user="nobody")
             check(r.returncode != 0, method, "for nobody")
         stop(daemon)

@@ -231,6 +231,51 @@ START_TEST(undo_at_any_time)
 }
 END_TEST
 
+/* Generation 2 was not confirmed in time, and its undo is to be loaded. Returns when. */
+static usec_t let_time_run_out(void)
+{
+        usec_t end = now + 600 * S;
+
+        serve(POLICY_1);
+        change(POLICY_2, 600);
+        at(end);
+        ck_assert_uint_eq(noted.n_undos, 1);
+        return end;
+}
+
+static int undo_generation(uint64_t generation, uint64_t request)
+{
+        struct control_event event = {
+                .kind = CONTROL_EVENT_UNDO, .asked = { .by = admin, .request = request, .generation = generation },
+        };
+
+        return give(&event);
+}
+
+/* The caller does not know that the change was undone meanwhile. */
+START_TEST(undo_of_what_was_undone)
+{
+        (void) let_time_run_out();
+        ck_assert_int_eq(undo_generation(2, 5), 0);
+        ck_assert_str_eq(noted.answer, "an undo is under way already");
+        ck_assert_int_eq(give_undo(SETTINGS, POLICY_1), 0);
+        for (unsigned i = 0; status()->in_force->number == 2 && i < 3; i++)
+                next_sweep();
+        ck_assert_int_eq(undo_generation(2, 6), 0);
+        ck_assert_uint_eq(noted.requests[0], 6);
+        ck_assert_int_eq(noted.outcome, RELOAD_REFUSED);
+        ck_assert_str_eq(noted.answer, "generation 2 is not in force any more: generation 3 is; nothing was done");
+        /* nor does it withdraw a reload, unlike the undo of what is in force */
+        ck_assert_int_eq(reload_within(POLICY_3, 0, 7), 0);
+        ck_assert_int_eq(undo_generation(2, 8), 0);
+        ck_assert_int_eq(noted.outcome, RELOAD_REFUSED);
+        ck_assert_uint_eq(noted.n_withdrawn, 0);
+        ck_assert_int_eq(undo_generation(3, 9), 0);
+        ck_assert_uint_eq(noted.n_withdrawn, 1);
+        ck_assert_uint_eq(noted.n_undos, 1);
+}
+END_TEST
+
 /* Two undos go back two changes, and not forth and back. */
 START_TEST(undo_of_an_undo)
 {
@@ -275,18 +320,6 @@ START_TEST(undo_of_a_policy_with_errors)
         ck_assert(!holds(hosts[0], 0x8010));
 }
 END_TEST
-
-/* Generation 2 was not confirmed in time, and its undo is to be loaded. Returns when. */
-static usec_t let_time_run_out(void)
-{
-        usec_t end = now + 600 * S;
-
-        serve(POLICY_1);
-        change(POLICY_2, 600);
-        at(end);
-        ck_assert_uint_eq(noted.n_undos, 1);
-        return end;
-}
 
 /* If it cannot be loaded, pkeyd tries again, and the change goes on waiting. */
 START_TEST(undo_that_fails)
@@ -563,6 +596,7 @@ int main(void)
         tcase_add_test(t, is_not_due_while_pkeyd_stops);
         tcase_add_test(t, no_second_change);
         tcase_add_test(t, undo_at_any_time);
+        tcase_add_test(t, undo_of_what_was_undone);
         tcase_add_test(t, undo_of_an_undo);
         tcase_add_test(t, undo_while_nothing_can_be_stored);
         tcase_add_test(t, undo_of_a_policy_with_errors);
