@@ -262,9 +262,17 @@ static void time_is_over(struct control *c)
 
 /* --- a new generation ----------------------------------------------------------------------------------------------- */
 
+/* In pkeyctl the last generation is in force. */
+static bool undoes_what_is_in_force(const struct control *c, const struct generation *g)
+{
+        if (!control_serves(c))
+                return g->facts.undoes == c->last_number;
+        return c->confirm.undoing && g->facts.undoes == c->in_force->number;
+}
+
 bool confirm_admits(const struct control *c, const struct generation *g, struct findings *findings)
 {
-        if (g->facts.undoes > 0 && (!control_serves(c) || (c->confirm.undoing && g->facts.undoes == c->in_force->number)))
+        if (g->facts.undoes > 0 && undoes_what_is_in_force(c, g))
                 return true;
         if (g->facts.undoes > 0) { /* it comes too late */
                 (void) findings_error(findings, FINDING_RELOAD_WITHDRAWN, NULL, "the undo was dropped: before it came into force, the "

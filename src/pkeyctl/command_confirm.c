@@ -12,10 +12,9 @@
 #define DAEMON_GRACE (10 * USEC_PER_SEC) /* a pkeyd has this much longer to undo the change by itself */
 
 /* A pkeyd that runs confirms and undoes by itself. Returns 1: it runs; 0: it does not; or an error. */
-static int find_daemon(struct context *ctx)
+static int find_daemon(struct context *ctx, struct daemon_status *ret)
 {
-        struct daemon_status s = {};
-        int r = bus_client_find_here(ctx, &s);
+        int r = bus_client_find_here(ctx, ret);
 
         if (r != -ETIMEDOUT)
                 return r;
@@ -81,7 +80,8 @@ static int confirm_here(struct context *ctx)
 
 int command_confirm(struct context *ctx)
 {
-        int r = find_daemon(ctx);
+        struct daemon_status s = {};
+        int r = find_daemon(ctx, &s);
 
         return r < 0 ? r : r > 0 ? daemon_confirm(ctx) : confirm_here(ctx);
 }
@@ -114,14 +114,23 @@ static int read_generation(struct context *ctx, uint64_t number)
         return 0;
 }
 
-/* Makes ctx->files the undo of the generation in force. */
-static int prepare_undo(struct context *ctx)
+static int complain_past(struct context *ctx, uint64_t generation)
+{
+        return findings_error(&ctx->findings, FINDING_CONFIRM_NONE, "pkeyctl history lists the generations",
+                              "generation %" PRIu64 " is not in force any more: generation %" PRIu64 " is; nothing was done", generation,
+                              ctx->remembered->files.number);
+}
+
+/* Makes ctx->files the undo of the generation in force. generation: it must be this one; 0: any. */
+static int prepare_undo(struct context *ctx, uint64_t generation)
 {
         const struct stored_files *files = &ctx->remembered->files;
         uint64_t target = generation_history_before(&ctx->remembered->history, files->facts.restores ?: files->number);
         struct layout *layout = NULL;
         int r;
 
+        if (generation > 0 && files->number != generation)
+                return complain_past(ctx, generation);
         if (files->number == 0 || target == 0)
                 return findings_error(&ctx->findings, FINDING_CONFIRM_NONE, "pkeyctl history lists the generations",
                                       "there is nothing to undo: the store has no generation before the one in force");
@@ -137,10 +146,10 @@ static int prepare_undo(struct context *ctx)
 }
 
 /* An undo does not wait to be confirmed. */
-static int undo_here(struct context *ctx)
+static int undo_here(struct context *ctx, uint64_t generation)
 {
         struct apply_result result = {};
-        int r = session_provide(ctx, NEED_SETTINGS | NEED_STORE_TO_WRITE, NULL) ?: prepare_undo(ctx);
+        int r = session_provide(ctx, NEED_SETTINGS | NEED_STORE_TO_WRITE, NULL) ?: prepare_undo(ctx, generation);
 
         r = r ?: session_provide(ctx, NEED_WRITER, NULL) ?: apply_here(ctx, &result);
         return r < 0 ? r : apply_show(ctx, &result, result.status);
@@ -148,11 +157,13 @@ static int undo_here(struct context *ctx)
 
 int command_undo(struct context *ctx)
 {
-        int r = find_daemon(ctx);
+        struct daemon_status s = {};
+        int r = find_daemon(ctx, &s);
 
         if (r > 0)
-                return ask_person(ctx, "Have pkeyd go back to the generation before the one in force?") ?: daemon_undo(ctx);
-        return r < 0 ? r : apply_handle_signals(ctx) ?: undo_here(ctx);
+                return ask_person(ctx, "Have pkeyd undo generation %" PRIu64 ", and go back to the one before?", s.generation) ?:
+                       daemon_undo(ctx, s.generation);
+        return r < 0 ? r : apply_handle_signals(ctx) ?: undo_here(ctx, 0);
 }
 
 /* --- apply --confirm ------------------------------------------------------------------------------------------------ */
@@ -240,7 +251,7 @@ static enum wait_end wait_for_end(struct context *ctx, uint64_t generation, usec
 }
 
 /* Undoes the change as a new run in this process. */
-static int undo_now(struct context *ctx)
+static int undo_now(struct context *ctx, uint64_t generation)
 {
         opened_port_close(&ctx->port);
         ctx->control = control_free(ctx->control);
@@ -249,13 +260,14 @@ static int undo_now(struct context *ctx)
         ctx->policy = NULL;
         ctx->writing = false;
         ctx->assume_yes = true;
-        return ctx->files ? undo_here(ctx) : -ENOMEM;
+        return ctx->files ? undo_here(ctx, generation) : -ENOMEM;
 }
 
 /* Waits, and sets ctx->wait_end. Returns 0 or an error. */
 static int await_end(struct context *ctx, uint64_t generation)
 {
         usec_t until = clock_now() + ctx->options->confirm;
+        struct daemon_status s = {};
         enum wait_end end;
         int r = 0;
 
@@ -267,7 +279,7 @@ static int await_end(struct context *ctx, uint64_t generation)
         state_unlock(&ctx->state);
         (void) signal(SIGHUP, SIG_IGN); /* the change may have cut off the terminal */
         end = wait_for_end(ctx, generation, until);
-        if (end == WAIT_EXPIRED && find_daemon(ctx) > 0) /* it was started meanwhile */
+        if (end == WAIT_EXPIRED && find_daemon(ctx, &s) > 0) /* it was started meanwhile */
                 end = wait_for_end(ctx, generation, until + DAEMON_GRACE);
         if (end == WAIT_CONFIRMED_HERE)
                 r = ctx->options->json ? confirm_in_store(ctx) : confirm_here(ctx);
@@ -277,12 +289,13 @@ static int await_end(struct context *ctx, uint64_t generation)
 }
 
 /* Returns an exit status or an error. */
-static int undo_after_wait(struct context *ctx)
+static int undo_after_wait(struct context *ctx, uint64_t generation)
 {
-        int r = find_daemon(ctx);
+        struct daemon_status s = {};
+        int r = find_daemon(ctx, &s);
 
         if (r >= 0)
-                r = r > 0 ? daemon_undo(ctx) : undo_now(ctx);
+                r = r > 0 ? daemon_undo(ctx, generation) : undo_now(ctx, generation);
         return r < 0 || r != EXIT_DONE ? r : EXIT_DIFFERENCE;
 }
 
@@ -301,7 +314,7 @@ int confirm_wait(struct context *ctx, const struct apply_result *result)
                 return findings_error(&ctx->findings, FINDING_HOST_STATE_DIR, NULL, "the store does not have generation %" PRIu64
                                       " any more: it stays in force", generation);
         if (ctx->wait_end == WAIT_EXPIRED || ctx->wait_end == WAIT_INTERRUPTED)
-                return undo_after_wait(ctx);
+                return undo_after_wait(ctx, generation);
         if (ctx->wait_end == WAIT_UNDONE)
                 status = EXIT_DIFFERENCE;
         return ctx->options->json ? apply_show(ctx, result, status) : (int) status;

@@ -238,11 +238,12 @@ int command_reload(struct context *ctx)
         return call_reload(ctx, &reply) ?: show_reply(ctx, &reload_printer, reply);
 }
 
-int daemon_undo(struct context *ctx)
+int daemon_undo(struct context *ctx, uint64_t generation)
 {
         _cleanup_message_ sd_bus_message *reply = NULL;
 
-        return bus_client_call(ctx, BUS_INTERFACE, "Undo", BUS_NO_TIMEOUT, &reply, "") ?: show_reply(ctx, &reload_printer, reply);
+        return bus_client_call(ctx, BUS_INTERFACE, "UndoGeneration", BUS_NO_TIMEOUT, &reply, "t", generation) ?:
+               show_reply(ctx, &reload_printer, reply);
 }
 
 static void text_confirm(struct context *ctx, const void *result)

@@ -7,9 +7,9 @@ import signal
 import subprocess
 import time
 
-from harness import Daemon, Fabric, check, check_equal, main, seeded, two_level, wait_for
+from harness import Daemon, Fabric, check, check_equal, main, read_file, seeded, two_level, wait_for
 from oracle import Oracle, Policy, differences
-from private_bus import Bus, require
+from private_bus import AtTerminal, Bus, require
 
 SETTINGS = "sweep_interval: 1h\ntimeout: 200ms\n"
 
@@ -154,6 +154,24 @@ def test_undo():
         status = pkeyctl(fabric, bus, "status", "--json").json()
         check(status["undone"] > 0, status)
         check("not in force" in status["text"], status)
+        stop(daemon)
+
+
+def test_undone_while_a_person_is_asked():
+    """What the person agrees to is about a generation that pkeyd has undone meanwhile."""
+    with fabric_of() as fabric:
+        bus, daemon, _ = serve(fabric)
+        edit(fabric, policy_one().add("more", 0x0013, {"ALL_CAS": "full"}))
+        pkeyctl(fabric, bus, "reload").expect(0)
+        before = contents(fabric)
+        edit(fabric, policy_two())
+        pkeyctl(fabric, bus, "reload", "--confirm", "5s").expect(0)
+        undo = AtTerminal(fabric, bus, "undo")
+        undo.wait_question("Have pkeyd undo generation 3, and go back to the one before?")
+        wait_for(lambda: bus.property("Generation") == 4 and not bus.property("Reloading"), "generation 4")
+        out = undo.end(1, "y")
+        check("generation 3 is not in force any more: generation 4 is; nothing was done" in out, out)
+        check_equal(contents(fabric), before, "tables")
         stop(daemon)
 
 

@@ -580,6 +580,30 @@ START_TEST(confirmed_before_it_is_stored_again)
 }
 END_TEST
 
+/* pkeyctl undo reads generation 2, and then the store, which another process may have changed. Returns whether it wrote. */
+static bool undo_by_pkeyctl(uint64_t in_force)
+{
+        struct generation *undo = make_generation(SETTINGS, POLICY_1), *g = make_generation(SETTINGS, POLICY_2);
+        unsigned before = n_sets;
+
+        undo->facts = (struct generation_facts) { .origin.kind = ORIGIN_COMMAND, .undoes = 2, .restores = 1 };
+        g->number = in_force;
+        start_generation(CONTROL_APPLY, undo, g);
+        sweep();
+        return n_sets > before;
+}
+
+START_TEST(pkeyctl_undoes_what_is_in_force)
+{
+        ck_assert(undo_by_pkeyctl(2));
+        ck_assert_uint_eq(findings.n_errors, 0);
+        teardown();
+        setup();
+        ck_assert(!undo_by_pkeyctl(3));
+        ck_assert_int_eq(findings.items[0].code, FINDING_RELOAD_WITHDRAWN);
+}
+END_TEST
+
 int main(void)
 {
         Suite *s = suite_create("confirm");
@@ -613,6 +637,7 @@ int main(void)
         tcase_add_test(t, time_was_over_before_the_start);
         tcase_add_test(t, edited_before_the_start);
         tcase_add_test(t, confirmed_before_it_is_stored_again);
+        tcase_add_test(t, pkeyctl_undoes_what_is_in_force);
         suite_add_tcase(s, t);
         runner = srunner_create(s);
         srunner_run_all(runner, CK_NORMAL);
