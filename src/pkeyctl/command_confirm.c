@@ -8,8 +8,7 @@
 #include "session/bus_client.h"
 #include "store_commands/store_change.h"
 
-#define POLL_MSEC    1000 /* how often the store is read while a change waits */
-#define DAEMON_GRACE (10 * USEC_PER_SEC) /* a pkeyd has this much longer to undo the change by itself */
+#define POLL_MSEC 1000 /* how often the store is read while a change waits */
 
 /* A pkeyd that runs confirms and undoes by itself. Returns 1: it runs; 0: it does not; or an error. */
 static int find_daemon(struct context *ctx, struct daemon_status *ret)
@@ -219,9 +218,22 @@ static uint64_t find_newest_after(struct context *ctx, uint64_t generation)
         return newest;
 }
 
-/* Another pkeyctl may have confirmed the change; a pkeyd that was started meanwhile may have undone it, and carried that out. The
- * newest generation is looked up first, because one that is loaded after a confirmation is no undo. */
-static bool has_ended(struct context *ctx, uint64_t generation, enum wait_end *ret)
+/* Another process has undone the change. at_once: pkeyctl does not wait until that is carried out. */
+static bool is_undone(struct context *ctx, uint64_t generation, uint64_t by, bool at_once)
+{
+        struct generation_facts facts;
+
+        if (by == 0 || read_facts(ctx, by, &facts) < 0)
+                return false;
+        if (at_once && facts.ended == 0)
+                (void) findings_add(&ctx->findings, FINDING_WARNING, FINDING_CONFIRM_UNDO, NULL, "generation %" PRIu64 " undoes generation "
+                                    "%" PRIu64 ", but pkeyd has not carried that out yet; it continues while it runs", by, generation);
+        return at_once || facts.ended > 0;
+}
+
+/* Another pkeyctl may have confirmed the change; a pkeyd that was started meanwhile may have undone it. Nothing else is accepted
+ * while the change waits. The newest generation is looked up first, because one that is loaded after a confirmation is no undo. */
+static bool has_ended(struct context *ctx, uint64_t generation, bool at_once, enum wait_end *ret)
 {
         struct generation_facts facts;
         uint64_t newest = find_newest_after(ctx, generation);
@@ -231,7 +243,17 @@ static bool has_ended(struct context *ctx, uint64_t generation, enum wait_end *r
         if (r < 0 || !generation_waits(&facts))
                 return r == 0 || *ret == WAIT_LOST;
         *ret = WAIT_UNDONE;
-        return newest > 0 && read_facts(ctx, newest, &facts) == 0 && facts.ended > 0;
+        return is_undone(ctx, generation, newest, at_once);
+}
+
+/* A pkeyd that was started meanwhile undoes the change itself, however long that takes: in audit mode, too, by the settings of the
+ * generation before. */
+static bool pkeyd_undoes(struct context *ctx)
+{
+        struct daemon_status s = {};
+        int r = bus_client_find_here(ctx, &s);
+
+        return r == -ETIMEDOUT || (r > 0 && (s.writing || s.confirm_until > 0 || s.generation == 0));
 }
 
 static enum wait_end wait_for_end(struct context *ctx, uint64_t generation, usec_t until)
@@ -239,15 +261,18 @@ static enum wait_end wait_for_end(struct context *ctx, uint64_t generation, usec
         int fd = isatty(STDIN_FILENO) && !ctx->options->yes ? STDIN_FILENO : -1;
         enum wait_end end;
 
-        while (clock_now() < until) {
+        while (clock_now() < until || pkeyd_undoes(ctx)) {
+                bool interrupted;
+
                 if (said_yes(&fd))
                         return WAIT_CONFIRMED_HERE;
-                if (was_interrupted())
-                        return WAIT_INTERRUPTED;
-                if (has_ended(ctx, generation, &end))
+                interrupted = was_interrupted();
+                if (has_ended(ctx, generation, interrupted, &end))
                         return end;
+                if (interrupted)
+                        return WAIT_INTERRUPTED;
         }
-        return WAIT_EXPIRED;
+        return has_ended(ctx, generation, true, &end) ? end : WAIT_EXPIRED;
 }
 
 /* Undoes the change as a new run in this process. */
@@ -267,7 +292,6 @@ static int undo_now(struct context *ctx, uint64_t generation)
 static int await_end(struct context *ctx, uint64_t generation)
 {
         usec_t until = clock_now() + ctx->options->confirm;
-        struct daemon_status s = {};
         enum wait_end end;
         int r = 0;
 
@@ -279,8 +303,6 @@ static int await_end(struct context *ctx, uint64_t generation)
         state_unlock(&ctx->state);
         (void) signal(SIGHUP, SIG_IGN); /* the change may have cut off the terminal */
         end = wait_for_end(ctx, generation, until);
-        if (end == WAIT_EXPIRED && find_daemon(ctx, &s) > 0) /* it was started meanwhile */
-                end = wait_for_end(ctx, generation, until + DAEMON_GRACE);
         if (end == WAIT_CONFIRMED_HERE)
                 r = ctx->options->json ? confirm_in_store(ctx) : confirm_here(ctx);
         if (r == 0)
@@ -317,5 +339,8 @@ int confirm_wait(struct context *ctx, const struct apply_result *result)
                 return undo_after_wait(ctx, generation);
         if (ctx->wait_end == WAIT_UNDONE)
                 status = EXIT_DIFFERENCE;
-        return ctx->options->json ? apply_show(ctx, result, status) : (int) status;
+        if (ctx->options->json)
+                return apply_show(ctx, result, status);
+        text_findings(ctx, false);
+        return (int) status;
 }

@@ -369,6 +369,76 @@ def test_apply_is_undone_by_pkeyd():
         stop(daemon)
 
 
+def start_slow_undo(fabric, bus):
+    """pkeyctl waits for generation 3 to be confirmed, and pkeyd was started meanwhile. Its reads take longer than ten seconds when
+    it undoes that, because two hosts are mute. The tables before, pkeyctl, pkeyd."""
+    fabric.settings("sweep_interval: 1h\ntimeout: 600ms\n")
+    fabric.apply(edit(fabric, Policy().add("one", 0x0010, {"node0001": "full"}))).expect(0)
+    fabric.apply(edit(fabric, policy_one())).expect(0)
+    before = contents(fabric)
+    child = start_apply(fabric, bus, "12s")
+    until = time.monotonic() + 12
+    check_carried_out(fabric)
+    daemon = start(fabric, bus)
+    time.sleep(until - 3 - time.monotonic())
+    mute(fabric, 100)
+    daemon.wait_text("was not confirmed in time")
+    return before, child, daemon
+
+
+def mute(fabric, percent):
+    for host in ("node0002", "node0003"):
+        fabric.lose(host, percent)
+
+
+def newest_generation(fabric, bus):
+    return pkeyctl(fabric, bus, "history", "--json").expect(0).json()["generations"][0]
+
+
+def test_apply_is_undone_slowly():
+    with fabric_of() as fabric:
+        bus = Bus(fabric)
+        before, child, daemon = start_slow_undo(fabric, bus)
+        check_equal(child.wait(timeout=90), 2, "exit status: " + read_file(fabric.path("apply.log")))
+        check_equal(newest_generation(fabric, bus)["outcome"], "partial", "the outcome of the undo")
+        mute(fabric, 0)
+        daemon.wait_text("generation 4 undoes generation 3")
+        wait_for_tables(fabric, before, "the change to be undone")
+        check_equal(bus.property("Generation"), 4, "generation")
+        stop(daemon)
+
+
+def test_apply_is_undone_in_audit_mode():
+    """The undo brings back the settings of the generation before, too, by which pkeyd writes."""
+    with fabric_of() as fabric:
+        bus, before = Bus(fabric), applied(fabric)
+        child = start_apply(fabric, bus, "8s")
+        check_carried_out(fabric)
+        fabric.settings(SETTINGS + "mode: audit\n")
+        daemon = start(fabric, bus)
+        check_equal(child.wait(timeout=60), 2, "exit status: " + read_file(fabric.path("apply.log")))
+        check_equal(contents(fabric), before, "tables")
+        check_equal(bus.property("Generation"), 3, "generation")
+        stop(daemon)
+
+
+def test_pkeyd_is_killed_while_it_undoes():
+    with fabric_of() as fabric:
+        bus = Bus(fabric)
+        before, child, daemon = start_slow_undo(fabric, bus)
+        wait_for(lambda: newest_generation(fabric, bus)["number"] == 4, "the undo to be stored")
+        check(child.poll() is None, "pkeyctl does not wait until pkeyd has undone the change: " + read_file(fabric.path("apply.log")))
+        kill(daemon)
+        check_equal(child.wait(timeout=90), 2, "exit status: " + read_file(fabric.path("apply.log")))
+        check("generation 4 undoes generation 3, but pkeyd has not carried that out yet" in read_file(fabric.path("apply.log")),
+              read_file(fabric.path("apply.log")))
+        mute(fabric, 0)
+        daemon = start(fabric, bus)
+        wait_for_tables(fabric, before, "the change to be undone")
+        check_equal(bus.property("Generation"), 4, "generation")
+        stop(daemon)
+
+
 def test_apply_is_killed():
     """Then pkeyd undoes it when it starts, even with other files."""
     with fabric_of() as fabric:
