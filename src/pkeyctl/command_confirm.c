@@ -82,7 +82,7 @@ int command_confirm(struct context *ctx)
         struct daemon_status s = {};
         int r = find_daemon(ctx, &s);
 
-        return r < 0 ? r : r > 0 ? daemon_confirm(ctx) : confirm_here(ctx);
+        return r < 0 ? r : r > 0 ? daemon_confirm(ctx, true) : confirm_here(ctx);
 }
 
 /* --- undo ----------------------------------------------------------------------------------------------------------- */
@@ -288,12 +288,25 @@ static int undo_now(struct context *ctx, uint64_t generation)
         return ctx->files ? undo_here(ctx, generation) : -ENOMEM;
 }
 
+/* Confirms the change for the person at the terminal. A pkeyd that was started meanwhile undoes it unless it knows that. Returns a
+ * status or an error; other than EXIT_DONE: pkeyd has undone the change, or has not stored yet that it is confirmed. */
+static int confirm_typed(struct context *ctx)
+{
+        struct daemon_status s = {};
+        bool shows = !ctx->options->json;
+        int r = find_daemon(ctx, &s);
+
+        if (r > 0)
+                return daemon_confirm(ctx, shows);
+        return r < 0 ? r : shows ? confirm_here(ctx) : confirm_in_store(ctx);
+}
+
 /* Waits, and sets ctx->wait_end. Returns 0 or an error. */
 static int await_end(struct context *ctx, uint64_t generation)
 {
         usec_t until = clock_now() + ctx->options->confirm;
         enum wait_end end;
-        int r = 0;
+        int r;
 
         if (!ctx->options->quiet)
                 fprintf(stderr, "generation %" PRIu64 " is undone in %" PRIu64 " s, unless `pkeyctl confirm` keeps it%s; ^C undoes it now\n",
@@ -302,9 +315,10 @@ static int await_end(struct context *ctx, uint64_t generation)
         (void) fflush(stdout);
         state_unlock(&ctx->state);
         (void) signal(SIGHUP, SIG_IGN); /* the change may have cut off the terminal */
-        end = wait_for_end(ctx, generation, until);
-        if (end == WAIT_CONFIRMED_HERE)
-                r = ctx->options->json ? confirm_in_store(ctx) : confirm_here(ctx);
+        do {
+                end = wait_for_end(ctx, generation, until);
+                r = end == WAIT_CONFIRMED_HERE ? confirm_typed(ctx) : 0;
+        } while (r > 0);
         if (r == 0)
                 ctx->wait_end = end;
         return r;

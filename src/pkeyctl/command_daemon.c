@@ -199,7 +199,7 @@ static int read_reload(struct context *ctx, sd_bus_message *m, struct reload_res
         return r < 0 ? bus_client_complain(ctx, r) : 0;
 }
 
-/* The reply of a method that changes something. */
+/* The reply of a method that changes something. printer NULL: only its status. */
 static int show_reply(struct context *ctx, const struct printer *printer, sd_bus_message *reply)
 {
         struct reload_result result = {};
@@ -211,7 +211,9 @@ static int show_reply(struct context *ctx, const struct printer *printer, sd_bus
         status = find_outcome(&result)->status;
         if (status != EXIT_REFUSED) /* shows the bases that the new policy holds */
                 r = bus_client_find(ctx, &result.daemon);
-        return r < 0 && r != -ETIMEDOUT ? r : output(ctx, printer, status, &result);
+        if (r < 0 && r != -ETIMEDOUT)
+                return r;
+        return printer ? output(ctx, printer, status, &result) : (int) status;
 }
 
 static const struct printer reload_printer = { text_reload, json_reload, OK_IF_DONE };
@@ -253,12 +255,13 @@ static void text_confirm(struct context *ctx, const void *result)
         output_sentence(ctx, r->text);
 }
 
-int daemon_confirm(struct context *ctx)
+int daemon_confirm(struct context *ctx, bool shows)
 {
         static const struct printer printer = { text_confirm, json_reload, OK_IF_DONE };
         _cleanup_message_ sd_bus_message *reply = NULL;
 
-        return bus_client_call(ctx, BUS_INTERFACE, "Confirm", BUS_NO_TIMEOUT, &reply, "") ?: show_reply(ctx, &printer, reply);
+        return bus_client_call(ctx, BUS_INTERFACE, "Confirm", BUS_NO_TIMEOUT, &reply, "") ?:
+               show_reply(ctx, shows ? &printer : NULL, reply);
 }
 
 /* --- watch ----------------------------------------------------------------------------------------------------------- */

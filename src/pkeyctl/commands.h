@@ -118,8 +118,8 @@ int apply_here(struct context *ctx, struct apply_result *ret);
 int apply_show(struct context *ctx, const struct apply_result *result, enum exit_status status);
 /* The policy file of a pkeyd that writes to this fabric, or will; NULL: no pkeyd runs, or it does not write. */
 int apply_find_writer(struct context *ctx, const char **ret_policy_file);
-/* Make a pkeyd that runs confirm the change, or undo this generation, if it is in force. */
-int daemon_confirm(struct context *ctx);
+/* Make a pkeyd that runs confirm the change, or undo this generation, if it is in force. Return a status or an error. */
+int daemon_confirm(struct context *ctx, bool shows);
 int daemon_undo(struct context *ctx, uint64_t generation);
 /* Sets *ret to the user who runs pkeyctl. Returns 0 or -ENOMEM. */
 int confirm_name_origin(struct context *ctx, struct origin *ret);

@@ -369,6 +369,28 @@ def test_apply_is_undone_by_pkeyd():
         stop(daemon)
 
 
+def test_apply_is_confirmed_on_the_terminal():
+    """With pkeyd, which was started meanwhile: it confirms the change, and does not undo it later."""
+    for json_ in ([], ["--json"]):
+        with fabric_of() as fabric:
+            bus = Bus(fabric)
+            applied(fabric)
+            apply = AtTerminal(fabric, bus, "apply", edit(fabric, policy_two()), "--confirm", "30s", *json_)
+            apply.wait_question(" ports?")
+            os.write(apply.terminal, b"yes\n")
+            wait_for(lambda: "is undone in" in read_file(apply.log), "pkeyctl to wait")
+            daemon = start(fabric, bus)
+            check(bus.property("ConfirmUntil") > 0, "the change does not wait")
+            out = apply.end(0, "yes")
+            check_equal(bus.property("ConfirmUntil"), 0, "ConfirmUntil")
+            if json_:
+                check_equal(json.loads(out.splitlines()[-1])["confirmation"], "confirmed", out)
+            else:
+                check("generation 2 is confirmed: it stays in force" in out, out)
+            check_carried_out(fabric)
+            stop(daemon)
+
+
 def start_slow_undo(fabric, bus):
     """pkeyctl waits for generation 3 to be confirmed, and pkeyd was started meanwhile. Its reads take longer than ten seconds when
     it undoes that, because two hosts are mute. The tables before, pkeyctl, pkeyd."""
