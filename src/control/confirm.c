@@ -262,12 +262,14 @@ static void time_is_over(struct control *c)
 
 /* --- a new generation ----------------------------------------------------------------------------------------------- */
 
-/* In pkeyctl the last generation is in force. */
+/* In pkeyctl the last generation is in force, whose files may be unreadable. */
 static bool undoes_what_is_in_force(const struct control *c, const struct generation *g)
 {
-        if (!control_serves(c))
-                return g->facts.undoes == c->last_number;
-        return c->confirm.undoing && g->facts.undoes == c->in_force->number;
+        if (control_serves(c))
+                return c->confirm.undoing && g->facts.undoes == c->in_force->number;
+        if (g->facts.origin.kind == ORIGIN_TIMEOUT && c->in_force && !confirm_waits(c))
+                return false;
+        return g->facts.undoes == c->last_number;
 }
 
 bool confirm_admits(const struct control *c, const struct generation *g, struct findings *findings)

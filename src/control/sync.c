@@ -146,9 +146,9 @@ static void take_changed(struct control *c, struct remembered *changed)
 {
         struct generation *g = control_serves(c) ? c->in_force : NULL;
         uint64_t stored = changed->generation;
-        bool is_guest = control_is_guest(c), has_number = g && g->number == stored && changed->policy;
-        bool has_policy = has_number && generation_has_policy(g, changed->policy, changed->n_policy);
-        bool has_lost_number = has_number && !is_guest && !has_policy;
+        bool is_guest = control_is_guest(c), has_number = c->in_force && c->in_force->number == stored && changed->policy;
+        bool has_policy = has_number && generation_has_policy(c->in_force, changed->policy, changed->n_policy);
+        bool has_lost_number = g && has_number && !is_guest && !has_policy;
 
         if (has_policy)
                 confirm_was_stored(c, &changed->files.facts);

@@ -144,12 +144,14 @@ static int prepare_undo(struct context *ctx, uint64_t generation)
         return confirm_name_origin(ctx, &ctx->files->facts.origin);
 }
 
-/* An undo does not wait to be confirmed. */
+/* An undo does not wait to be confirmed. One because the time is over is refused under the lock if the change was confirmed. */
 static int undo_here(struct context *ctx, uint64_t generation)
 {
         struct apply_result result = {};
         int r = session_provide(ctx, NEED_SETTINGS | NEED_STORE_TO_WRITE, NULL) ?: prepare_undo(ctx, generation);
 
+        if (ctx->wait_end == WAIT_EXPIRED)
+                ctx->files->facts.origin = (struct origin) { .kind = ORIGIN_TIMEOUT };
         r = r ?: session_provide(ctx, NEED_WRITER, NULL) ?: apply_here(ctx, &result);
         return r < 0 ? r : apply_show(ctx, &result, result.status);
 }

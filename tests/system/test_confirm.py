@@ -292,6 +292,7 @@ def test_apply_is_undone():
         check_equal(child.wait(timeout=60), 2, "exit status: " + open(fabric.path("apply.log")).read())
         check_equal(contents(fabric), before, "tables")
         check_equal(open(fabric.path("apply.log")).read().count("is undone in"), 1, "changes that wait")
+        check("not confirmed in time" in pkeyctl(fabric, bus, "history").expect(0).out, "the history")
 
 
 def test_apply_is_confirmed():

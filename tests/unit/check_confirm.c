@@ -580,15 +580,23 @@ START_TEST(confirmed_before_it_is_stored_again)
 }
 END_TEST
 
-/* pkeyctl undo reads generation 2, and then the store, which another process may have changed. Returns whether it wrote. */
+/* pkeyctl reads generation 2, to undo it, and then the store, which another process may have changed. */
+static void begin_undo_by_pkeyctl(enum origin_kind why, struct generation *in_force)
+{
+        struct generation *undo = make_generation(SETTINGS, POLICY_1);
+
+        undo->facts = (struct generation_facts) { .origin.kind = why, .undoes = 2, .restores = 1 };
+        start_generation(CONTROL_APPLY, undo, in_force);
+}
+
+/* Returns whether it wrote. */
 static bool undo_by_pkeyctl(uint64_t in_force)
 {
-        struct generation *undo = make_generation(SETTINGS, POLICY_1), *g = make_generation(SETTINGS, POLICY_2);
+        struct generation *g = waiting_generation((now + wall_offset) / S);
         unsigned before = n_sets;
 
-        undo->facts = (struct generation_facts) { .origin.kind = ORIGIN_COMMAND, .undoes = 2, .restores = 1 };
         g->number = in_force;
-        start_generation(CONTROL_APPLY, undo, g);
+        begin_undo_by_pkeyctl(ORIGIN_COMMAND, g);
         sweep();
         return n_sets > before;
 }
@@ -601,6 +609,27 @@ START_TEST(pkeyctl_undoes_what_is_in_force)
         setup();
         ck_assert(!undo_by_pkeyctl(3));
         ck_assert_int_eq(findings.items[0].code, FINDING_RELOAD_WITHDRAWN);
+}
+END_TEST
+
+/* pkeyctl confirm had the lock before apply --confirm, whose time was over. A person can undo it all the same. */
+START_TEST(pkeyctl_does_not_undo_what_was_confirmed)
+{
+        static const enum origin_kind why[] = { ORIGIN_TIMEOUT, ORIGIN_COMMAND };
+
+        for (unsigned i = 0; i < ELEMENTS(why); i++) {
+                unsigned before = n_sets;
+
+                begin_undo_by_pkeyctl(why[i], waiting_generation((now + wall_offset) / S));
+                while (state() != CONTROL_LOCKING)
+                        answer();
+                give_changed_lock(2, POLICY_2, 4711);
+                sweep();
+                ck_assert_int_eq(n_sets > before, why[i] == ORIGIN_COMMAND);
+                ck_assert_uint_eq(findings.n_errors, why[i] == ORIGIN_TIMEOUT);
+                teardown();
+                setup();
+        }
 }
 END_TEST
 
@@ -638,6 +667,7 @@ int main(void)
         tcase_add_test(t, edited_before_the_start);
         tcase_add_test(t, confirmed_before_it_is_stored_again);
         tcase_add_test(t, pkeyctl_undoes_what_is_in_force);
+        tcase_add_test(t, pkeyctl_does_not_undo_what_was_confirmed);
         suite_add_tcase(s, t);
         runner = srunner_create(s);
         srunner_run_all(runner, CK_NORMAL);
