@@ -205,6 +205,13 @@ static struct generation *generation_of(struct sim *s, const struct head *h, con
         return g;
 }
 
+bool head_is_confirmed(const struct head *h, uint64_t number)
+{
+        _cleanup_remembered_ struct remembered *m = head_read_store(h->store);
+
+        return h->store->confirmed == number && m->generation == number;
+}
+
 bool head_read_files(const struct sim_store *store, struct arena *a, uint64_t number, struct stored_files *ret)
 {
         struct generation_key k;
@@ -281,11 +288,49 @@ void head_recall(struct sim *s, struct process *p, struct control_start *ret)
 void head_forget(struct head *h)
 {
         memset(h->in_force, 0, sizeof(h->in_force));
-        h->waits = 0;
+        h->waits = h->store->confirmed = 0;
         store_clear(h->store);
         observer_init(&h->store->observer);
         h->store->life++;
         h->store->version++;
+}
+
+/* By any process. */
+static bool is_locked(const struct sim *s, const struct head *h)
+{
+        return h->lock || (s->shares_store && h->store->lock && s->now < h->store->lease_until);
+}
+
+/* What a pkeyctl of this host stores. */
+static void commit(const struct sim *s, struct head *h, const struct store_transaction *t)
+{
+        for (size_t i = 0; i < t->n; i++)
+                store_carry_out(h->store, &t->ops[i]);
+        h->store->version++;
+        if (sim_passes_on(s))
+                h->store->last_writer = h;
+}
+
+void head_confirm(struct sim *s, struct head *h)
+{
+        _cleanup_remembered_ struct remembered *m = is_locked(s, h) || h->store->fails || h->is_cut_off ? NULL : load(s, h->store);
+        _cleanup_arena_ struct arena *a = arena_new();
+        struct store_transaction t;
+        struct generation g = {};
+
+        if (!m || !m->policy || !generation_waits(&m->files.facts))
+                return;
+        g.number = m->generation;
+        g.n_policy_bytes = m->files.policy_size;
+        g.facts = m->files.facts;
+        g.facts.confirmed = s->now / USEC_PER_SEC + 1;
+        store_transaction_init(&t, a);
+        records_put_facts(&t, &g);
+        commit(s, h, &t);
+        h->store->confirmed = g.number;
+        ledger_confirmed(s, g.number);
+        s->counters.confirmed++;
+        sim_trace(s, "pkeyctl stores that generation %" PRIu64 " is confirmed", g.number);
 }
 
 bool head_vouch(struct sim *s, struct head *h, unsigned endport)
@@ -293,8 +338,7 @@ bool head_vouch(struct sim *s, struct head *h, unsigned endport)
         const struct fabsim_place at = s->endports[endport];
         const struct fabsim_port *port = fabsim_port_at(&s->f, at);
         _cleanup_arena_ struct arena *a = arena_new();
-        bool is_locked = h->lock || (s->shares_store && h->store->lock && s->now < h->store->lease_until);
-        struct remembered *m = is_locked ? NULL : load(s, h->store);
+        struct remembered *m = is_locked(s, h) ? NULL : load(s, h->store);
         struct store_transaction t;
         uint32_t record = KNOWLEDGE_NONE;
         bool vouched;
@@ -307,11 +351,7 @@ bool head_vouch(struct sim *s, struct head *h, unsigned endport)
         if (vouched) {
                 store_transaction_init(&t, a);
                 knowledge_store(m->knowledge, "this boot", &t);
-                for (size_t i = 0; i < t.n; i++)
-                        store_carry_out(h->store, &t.ops[i]);
-                h->store->version++;
-                if (sim_passes_on(s))
-                        h->store->last_writer = h; /* pkeyctl of this host */
+                commit(s, h, &t);
                 sim_trace(s, "a person vouches for node %u port %u", at.node, at.port);
                 for (unsigned i = 0; i < port->capacity; i++)
                         h->store->observer.ports[endport].is_vouched |= (port->table[i].v & 0x7fff) != 0;

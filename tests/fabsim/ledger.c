@@ -280,6 +280,15 @@ void ledger_asked(struct sim *s, const struct process *p, enum control_event_kin
                 s->ledger.asked[status->in_force->number % SIM_MAX_GENERATIONS] = status->in_force->number;
 }
 
+void ledger_confirmed(struct sim *s, uint64_t number)
+{
+        struct sim_stored_generation *g = generation_at(s, number);
+
+        s->ledger.asked[number % SIM_MAX_GENERATIONS] = number;
+        if (g)
+                g->waits = false;
+}
+
 /* --- in peace --------------------------------------------------------------------------------------------------------- */
 
 static void leases_settled(struct sim *s, const struct process *p)

@@ -142,6 +142,8 @@ static void check_generation(struct sim *s, struct process *p, const struct gene
                 sim_fail(s, "generation %" PRIu64 " has not the files of generation %" PRIu64, g->number, g->facts.restores);
         of = g->number % SIM_MAX_GENERATIONS;
         if (h->in_force[of].number != g->number) {
+                if (g->facts.origin.kind == ORIGIN_TIMEOUT && head_is_confirmed(h, g->facts.undoes))
+                        sim_fail(s, "generation %" PRIu64 " is undone, and the store has that it is confirmed", g->facts.undoes);
                 s->counters.undone += g->facts.undoes > 0;
                 h->in_force[of].number = g->number;
                 h->in_force[of].policy = policy;

@@ -268,6 +268,7 @@ struct sim_store {
         uint64_t lock;              /* that head nodes share: the life of who holds it; 0: nobody */
         usec_t lease_until;         /* then it is free, whatever its holder believes */
         const struct head *last_writer;
+        uint64_t confirmed;         /* the last generation of which a pkeyctl has stored that it is confirmed; 0: none */
 };
 
 struct opensm {
@@ -717,6 +718,8 @@ void ledger_answered(struct sim *s, const struct process *p, const struct sim_le
 void ledger_check_set(struct sim *s, const struct process *p, const struct mad_frame *frame, struct fabsim_place at);
 /* Somebody asks p to confirm the generation in force, or to undo it. */
 void ledger_asked(struct sim *s, const struct process *p, enum control_event_kind kind);
+/* A pkeyctl has stored that this generation is confirmed. */
+void ledger_confirmed(struct sim *s, uint64_t number);
 /* Everything is calm, and p has converged. */
 void ledger_settled(struct sim *s, const struct process *p);
 
@@ -780,6 +783,10 @@ bool head_is_outdated(const struct process *p);
 void head_recall(struct sim *s, struct process *p, struct control_start *ret);
 /* -ENOSPC: it failed; -EIO: it failed, but was stored; -EUCLEAN: an empty store has replaced the previous one. */
 int head_store(struct sim *s, struct process *p, const struct store_transaction *t);
+/* A pkeyctl stores that the generation in force by the store is confirmed, if that waits; and whether it did so, and no later one
+ * is stored. */
+void head_confirm(struct sim *s, struct head *h);
+bool head_is_confirmed(const struct head *h, uint64_t number);
 /* Deletes the state of the head node. */
 void head_forget(struct head *h);
 /* pkeyctl forget: a person vouches, rightly or wrongly, that an absent or silent endport holds nothing. False: it is present. */

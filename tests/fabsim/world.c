@@ -983,7 +983,10 @@ void world_external(struct sim *s, const struct event *e)
                 edit(s, false);
                 break;
         case EXTERNAL_CONFIRM:
-                process_ask(s, &s->processes[e->x % s->n_heads], CONTROL_EVENT_CONFIRM);
+                if (e->x % 4 < 2)
+                        process_ask(s, &s->processes[e->x % s->n_heads], CONTROL_EVENT_CONFIRM);
+                else /* pkeyctl does not find pkeyd on the bus */
+                        head_confirm(s, &s->heads[e->x % s->n_heads]);
                 break;
         case EXTERNAL_UNDO:
                 process_ask(s, &s->processes[e->x % s->n_heads], CONTROL_EVENT_UNDO);
