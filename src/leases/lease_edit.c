@@ -286,6 +286,15 @@ static bool is_changed(const struct edited *e)
         return e->n_added > 0 || e->n_removed > 0 || e->options_changed;
 }
 
+/* Members that leave do not count, but take memory until a plan is made without them. */
+static int check_numbers(const struct lease *lease, struct findings *findings)
+{
+        if (lease->n_members > 2 * LEASE_MAX_MEMBERS)
+                return findings_error(findings, FINDING_LEASE_NOT_NOW, "try again later", "pkeyd has not planned the last changes of lease "
+                                      "%s yet", lease->id);
+        return lease_check_number(lease_n_wanted(lease), findings);
+}
+
 /* A copy of the lease as it is after the edit; *ret owned. */
 static int change(const struct lease_view *view, const struct lease *lease, const struct targets *targets,
                   const struct lease_edit *edit, struct findings *findings, struct edited *ret_edited, struct lease **ret)
@@ -300,7 +309,7 @@ static int change(const struct lease_view *view, const struct lease *lease, cons
         };
         if (edit->kind != LEASE_REMOVE_MEMBERS)
                 r = add_members(new, view->subnet, targets, &ret_edited->n_added) ?:
-                    lease_check_number(new->n_members, findings);
+                    check_numbers(new, findings);
         if (r < 0)
                 return r;
         if (is_changed(ret_edited))

@@ -44,7 +44,8 @@
 #include "policy/policy.h"
 
 #define LEASE_ID_MAX       128
-#define LEASE_MAX_MEMBERS  18000 /* so that every lease fits in a record of a store; lease_json.c checks it */
+#define LEASE_MAX_MEMBERS  18000 /* so that every lease fits in a record of a store; lease_json.c checks it. While some are
+                                * leaving, there are up to twice as many */
 #define LEASE_MAX_TEXT     200000 /* bytes of `members` */
 #define LEASE_MAX_GROUPS   16    /* of one edit */
 #define LEASE_MAX_EDIT_TEXT (20 * LEASE_MAX_MEMBERS) /* bytes of the members of all groups: as many GUIDs as there can be members */

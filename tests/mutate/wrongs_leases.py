@@ -76,6 +76,8 @@ WRONGS = [
     Wrong("edit-without-both", EDIT, "int r = lease_check_membership(group->membership, findings);", "int r = 0;"),
     Wrong("unseen-beyond-the-pool", EDIT, "port_list_holds(ports, port) ? LEASE_MEMBER_WAITS : LEASE_MEMBER_LEFT_OUT;", "LEASE_MEMBER_WAITS;"),
     Wrong("unseen-for-ever", EDIT, "        m->state = port_list_holds(ports, port) ? LEASE_MEMBER_WAITS : LEASE_MEMBER_LEFT_OUT;\n        m->is_changed = true;\n", ""),
+    Wrong("number-of-who-leaves", EDIT, "lease_check_number(lease_n_wanted(lease), findings);", "lease_check_number(lease->n_members, findings);"),
+    Wrong("leaving-without-a-limit", EDIT, "        if (lease->n_members > 2 * LEASE_MAX_MEMBERS)\n", "        if (0)\n"),
     Wrong("unseen-is-in-force", HEADER, "return m->state <= LEASE_MEMBER_CONFIRMED && !m->is_leaving;", "return m->state != LEASE_MEMBER_LEFT_OUT && !m->is_leaving;"),
     Wrong("leaving-is-in-force", HEADER, "return m->state <= LEASE_MEMBER_CONFIRMED && !m->is_leaving;", "return m->state <= LEASE_MEMBER_CONFIRMED;"),
     Wrong("leaving-for-ever", LEASES, "                if (!lease->members[i].is_leaving)\n                        lease->members[n++]", "                if (1)\n                        lease->members[n++]"),

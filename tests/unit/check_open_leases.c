@@ -3,6 +3,7 @@
 
 #include "control_fixture.h"
 #include "policy/selector.h"
+#include "policy/selector.h"
 
 #define S        USEC_PER_SEC
 #define SETTINGS "beside_opensm: true\nsweep_interval: 1h\n"
@@ -861,6 +862,49 @@ START_TEST(a_reload_would_strand_it)
 }
 END_TEST
 
+/* --- many members ------------------------------------------------------------------------------------------------------- */
+
+/* GUIDs that no port has, of which `first` is the number. */
+static void edit_many(enum lease_edit_kind kind, unsigned first, unsigned n)
+{
+        struct text texts[LEASE_MAX_GROUPS] = {};
+        struct lease_edit e = { .kind = kind, .pool = "cloud" };
+
+        for (unsigned i = 0; i < n; i++) {
+                struct text *t = &texts[i / SELECTOR_MAX_ELEMENTS];
+
+                text_add(t, "%s0x%x", i % SELECTOR_MAX_ELEMENTS > 0 ? "," : "", 0xa0000000 + first + i);
+        }
+        for (; texts[e.n_groups].bytes; e.n_groups++)
+                e.groups[e.n_groups].members = texts[e.n_groups].bytes;
+        edit_as("a", &e);
+        for (size_t i = 0; i < ELEMENTS(texts); i++)
+                text_done(&texts[i]);
+}
+
+/* Those that leave do not count, but they need memory until a plan is made without them. */
+START_TEST(many_members_exchanged)
+{
+        serve(POLICY);
+        edit_many(LEASE_ADD_MEMBERS, 0, 10000);
+        expect_edited();
+        edit_many(LEASE_SET_MEMBERS, 100000, 10000);
+        edit_many(LEASE_SET_MEMBERS, 200000, 10000);
+        edit_many(LEASE_SET_MEMBERS, 300000, 10000);
+        expect_refused(FINDING_LEASE_NOT_NOW);
+        ck_assert_uint_eq(find("a")->n_members, 30000);
+        live_until(now);
+        ck_assert_uint_eq(find("a")->n_members, 10000);
+        edit_many(LEASE_ADD_MEMBERS, 300000, 8001);
+        expect_refused(FINDING_LEASE_PORTS);
+        ck_assert_ptr_nonnull(strstr(noted.lease_text, "18001"));
+        edit_many(LEASE_ADD_MEMBERS, 300000, 8000);
+        expect_edited();
+        restart(POLICY);
+        ck_assert_uint_eq(find("a")->n_members, 18000);
+}
+END_TEST
+
 int main(void)
 {
         const TTest *const tests[] = {
@@ -873,6 +917,7 @@ int main(void)
                 expected_with_opensm, expected_of_all_cas, expected_of_a_group_of_all_cas, not_expected_of_a_group_of_hosts,
                 not_expected_of_all_switches, a_member_appears_outside_of_the_pool,
                 a_member_outside_of_the_pool_returns, members_survive_a_restart, a_reload_would_strand_it,
+                many_members_exchanged,
         };
 
         return run_suite("open_leases", tests, ELEMENTS(tests));
