@@ -220,9 +220,10 @@ int leasing_extend(struct control *c, const struct generation *g, const struct p
 int leasing_check(struct control *c, const struct generation *g, struct findings *findings)
 {
         _cleanup_(policy_selection_free_p) struct policy_selection *selection = make_selection(c, g);
-        const struct lease_view view = view_of(c, g, selection);
+        _cleanup_(policy_selection_free_p) struct policy_selection *before = c->in_force ? make_selection(c, c->in_force) : NULL;
+        const struct lease_view view = view_of(c, g, selection), in_force = view_of(c, c->in_force, before);
 
-        return leases_check(c->leases, &view, g->facts.releases_stranded || g->facts.undoes > 0, findings);
+        return leases_check(c->leases, &view, &in_force, g->facts.releases_stranded || g->facts.undoes > 0, findings);
 }
 
 void leasing_note_planned(struct control *c)

@@ -433,7 +433,7 @@ static int admit(struct leases *l, struct lease *lease, struct lease_member *m, 
 
         if (r < 0)
                 return r;
-        m->state = port_list_holds(ports, port) ? LEASE_MEMBER_WAITS : LEASE_MEMBER_LEFT_OUT;
+        m->state = port_list_holds_certainly(ports, port) ? LEASE_MEMBER_WAITS : LEASE_MEMBER_LEFT_OUT;
         m->is_changed = true;
         lease_changed(l, lease);
         if (m->state == LEASE_MEMBER_LEFT_OUT)
@@ -493,7 +493,8 @@ static int expect(struct lease *lease, const struct lease_view *view)
                 if (!is_waiting(lease, m))
                         continue;
                 port = pool ? subnet_find_endport(view->subnet, m->port) : SUBNET_NONE;
-                m->state = port != SUBNET_NONE && port_list_holds(&ports, port) ? LEASE_MEMBER_EXPECTED : LEASE_MEMBER_UNSEEN;
+                m->state = port != SUBNET_NONE && port_list_holds_certainly(&ports, port) ? LEASE_MEMBER_EXPECTED :
+                           LEASE_MEMBER_UNSEEN;
         }
         return r;
 }

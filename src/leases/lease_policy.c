@@ -184,24 +184,39 @@ int leases_list_changes(struct arena *a, const struct leases *l, struct lease_ch
 
 /* --- a candidate of the policy ------------------------------------------------------------------------------------------- */
 
-/* The first member that is in the fabric, and not among these ports; NULL: there is none. */
-static const struct lease_member *find_outside(const struct lease *lease, const struct subnet *s, const struct port_list *ports)
+/* The ports that the pool of the lease has, contested ones, too; none without such a pool. */
+static int list_ports(const struct lease *lease, const struct lease_view *view, struct port_list *ret)
+{
+        const struct policy_pool *pool = view->policy ? policy_find_pool(view->policy, lease->wish.pool) : NULL;
+
+        *ret = (struct port_list) {};
+        if (!pool)
+                return 0;
+        return view->selection ? policy_selection_pool(view->selection, pool, ret) : -ENOMEM;
+}
+
+/* The first member that is in the fabric, and of which the policy took the port from the pool; NULL: there is none. What is in
+ * neither list has lost its name, which is no change of the policy. */
+static const struct lease_member *find_outside(const struct lease *lease, const struct subnet *s, const struct port_list *before,
+                                               const struct port_list *ports)
 {
         for (uint32_t i = 0; i < lease->n_members; i++) {
                 uint32_t port = subnet_find_endport(s, lease->members[i].port);
 
-                if (port != SUBNET_NONE && lease_member_is_in_force(&lease->members[i]) && !port_list_holds(ports, port))
+                if (port != SUBNET_NONE && lease_member_is_in_force(&lease->members[i]) && port_list_holds(before, port) &&
+                    !port_list_holds(ports, port))
                         return &lease->members[i];
         }
         return NULL;
 }
 
 /* Why the candidate, which is the policy of the view, has no place for the lease; *ret NULL: it has. */
-static int describe_stranded(struct arena *a, const struct lease *lease, const struct lease_view *view, const char **ret)
+static int describe_stranded(struct arena *a, const struct lease *lease, const struct lease_view *view,
+                             const struct lease_view *in_force, const char **ret)
 {
         const struct policy_pool *pool = policy_find_pool(view->policy, lease->wish.pool);
         const struct lease_member *outside;
-        struct port_list ports;
+        struct port_list before, ports;
         int r;
 
         *ret = NULL;
@@ -211,10 +226,10 @@ static int describe_stranded(struct arena *a, const struct lease *lease, const s
                 *ret = arena_printf(a, "pool %s does not have P_Key 0x%04x", pool->name, lease->base) ?: "?";
         if (*ret || !view->subnet)
                 return 0;
-        r = view->selection ? policy_selection_pool(view->selection, pool, &ports) : -ENOMEM;
+        r = list_ports(lease, in_force, &before) ?: list_ports(lease, view, &ports);
         if (r < 0)
                 return r;
-        outside = find_outside(lease, view->subnet, &ports);
+        outside = find_outside(lease, view->subnet, &before, &ports);
         if (outside)
                 *ret = arena_printf(a, "%s is not among the ports of pool %s", outside->name, pool->name) ?: "?";
         return 0;
@@ -229,7 +244,8 @@ static void report_stranded(const struct lease *lease, const char *why, bool rel
                 finding_set_hint(findings, item, "release it first (pkeyctl lease release %s), or reload with --release-stranded", lease->id);
 }
 
-int leases_check(struct leases *l, const struct lease_view *view, bool release, struct findings *findings)
+int leases_check(struct leases *l, const struct lease_view *view, const struct lease_view *in_force, bool release,
+                 struct findings *findings)
 {
         size_t n = 0;
         int r = 0;
@@ -240,7 +256,7 @@ int leases_check(struct leases *l, const struct lease_view *view, bool release, 
 
                 lease->is_stranded = false;
                 if (is_in_policy(lease))
-                        r = describe_stranded(findings->arena, lease, view, &why);
+                        r = describe_stranded(findings->arena, lease, view, in_force, &why);
                 lease->is_stranded = r == 0 && why;
                 if (why && n++ < MAX_STRANDED)
                         report_stranded(lease, why, release, findings);

@@ -140,7 +140,7 @@ int lease_check_ports(const struct lease_view *view, const struct policy_pool *p
         if (r < 0)
                 return r;
         for (uint32_t i = 0; i < members->n; i++)
-                if (!port_list_holds(&all, members->ports[i]) && n++ == 0)
+                if (!port_list_holds_certainly(&all, members->ports[i]) && n++ == 0)
                         first = subnet_port_label(findings->arena, view->subnet, members->ports[i]);
         if (n == 0)
                 return 0;

@@ -367,9 +367,12 @@ struct lease_change {
 /* The difference between the policy of the last plan and that of the next. Returns 0 or -ENOMEM; *ret in the arena. */
 int leases_list_changes(struct arena *a, const struct leases *l, struct lease_change **ret, size_t *ret_n);
 
-/* Marks the leases for which a candidate, the policy of the view, has no place: their pool, P_Key or a port is gone. With `release`
- * each of them is a warning, else an error. Returns 0, -EBADMSG, -ENOMEM. */
-int leases_check(struct leases *l, const struct lease_view *view, bool release, struct findings *findings);
+/* Marks the leases for which a candidate, the policy of the view, has no place: it lacks their pool or P_Key, or its pool lacks a
+ * port that the pool of the policy in force has (both with contested ports). A port that is in neither strands nothing: a host may
+ * lose its name, or another one claim it, at any time. in_force: of the same subnet; without a policy, no port strands a lease.
+ * With `release` each of them is a warning, else an error. Returns 0, -EBADMSG, -ENOMEM. */
+int leases_check(struct leases *l, const struct lease_view *view, const struct lease_view *in_force, bool release,
+                 struct findings *findings);
 /* The candidate is in force: releases stranded leases. */
 void leases_release_stranded(struct leases *l, usec_t now, struct log *log);
 /* The candidate was refused. */

@@ -198,19 +198,6 @@ int policy_selection_members(struct policy_selection *s, const char *text, struc
         return e;
 }
 
-/* Drops the ports that are contested. */
-static void keep_certain(struct port_list *list)
-{
-        uint32_t n = 0;
-
-        for (uint32_t i = 0; i < list->n; i++)
-                if (list->contested[i] == FREEZE_NONE) {
-                        list->ports[n] = list->ports[i];
-                        list->contested[n++] = FREEZE_NONE;
-                }
-        list->n = n;
-}
-
 int policy_selection_pool(struct policy_selection *s, const struct policy_pool *pool, struct port_list *ret)
 {
         struct port_list *list = &s->pools[pool - s->matcher.policy->pools];
@@ -218,7 +205,6 @@ int policy_selection_pool(struct policy_selection *s, const struct policy_pool *
 
         if (e < 0)
                 return e;
-        keep_certain(list);
         *ret = *list;
         return 0;
 }

@@ -32,5 +32,5 @@ int policy_selection_exactly(struct policy_selection *s, const char *text, struc
 int policy_selection_members(struct policy_selection *s, const char *text, struct findings *findings, struct port_list *ret,
                              const struct guid **ret_unseen, size_t *ret_n_unseen);
 
-/* The endports that certainly belong to a pool of its policy. Returns 0 or -ENOMEM; *ret lives as long as the selection. */
+/* The endports of a pool of its policy, also contested ones. Returns 0 or -ENOMEM; *ret lives as long as the selection. */
 int policy_selection_pool(struct policy_selection *s, const struct policy_pool *pool, struct port_list *ret);

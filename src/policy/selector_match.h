@@ -27,6 +27,14 @@ static inline bool port_list_holds(const struct port_list *list, uint32_t port)
         return list->n > 0 && bsearch(&port, list->ports, list->n, sizeof(*list->ports), uint32_compare);
 }
 
+/* Whether it is certain that the selector means the port. */
+static inline bool port_list_holds_certainly(const struct port_list *list, uint32_t port)
+{
+        const uint32_t *at = list->n > 0 ? bsearch(&port, list->ports, list->n, sizeof(*list->ports), uint32_compare) : NULL;
+
+        return at && list->contested[at - list->ports] == FREEZE_NONE;
+}
+
 struct matcher {
         struct arena *arena;          /* borrows; scratch */
         struct report *report;        /* borrows */

@@ -1011,6 +1011,39 @@ START_TEST(a_stranded_key_is_revoked)
 }
 END_TEST
 
+/* node3 has another name during a reload, and during its undo. */
+static void rename_and_reload(const char *description)
+{
+        static const char before[] = POOL("0x1000-0x1001", "node[2-3]");
+        const struct lease_wish wish = { .pool = "jobs", .members = "node[2-3]" };
+        struct control_event undo = { .kind = CONTROL_EVENT_UNDO, .asked = { .by = alice.origin, .request = 9 } };
+
+        serve(before);
+        grant("a", &wish);
+        (void) snprintf(f.nodes[hosts[2]].description, sizeof(f.nodes[hosts[2]].description), "%s", description);
+        reload(POOL("0x1000-0x1002", "node[2-3]"), false);
+        ck_assert_int_eq(noted.outcome, RELOAD_CARRIED_OUT);
+        ck_assert_int_eq(give(&undo), 0);
+        ck_assert_int_eq(give_undo(SETTINGS, before), 0);
+        live_until(now + 60 * S);
+        ck_assert_uint_eq(status()->in_force->number, 3);
+        ck_assert_ptr_nonnull(find("a"));
+        ck_assert(holds(hosts[1], 0x9000));
+        ck_assert(holds(hosts[2], 0x9000));
+}
+
+START_TEST(a_host_that_reboots_strands_nothing)
+{
+        rename_and_reload("MT4123 ConnectX6 Mellanox Technologies");
+}
+END_TEST
+
+START_TEST(a_twin_strands_nothing)
+{
+        rename_and_reload("node2 mlx5_0");
+}
+END_TEST
+
 static unsigned count_findings(const char *part)
 {
         unsigned n = 0;
@@ -1090,7 +1123,8 @@ int main(void)
                 a_clock_that_was_set_back, the_disk_is_full, the_disk_stays_full, callers_wait_for_the_store,
                 many_wait_for_the_store, granted_late,
                 a_restart_and_the_same_request, a_restart_while_it_is_granted, a_reload_would_strand_it,
-                a_stranded_key_is_revoked, an_undo_strands_one_and_freezes_another, an_undo_strands_one_of_a_frozen_port,
+                a_stranded_key_is_revoked, a_host_that_reboots_strands_nothing, a_twin_strands_nothing,
+                an_undo_strands_one_and_freezes_another, an_undo_strands_one_of_a_frozen_port,
         };
 
         return run_suite("leasing", tests, ELEMENTS(tests));

@@ -823,6 +823,11 @@ START_TEST(a_member_outside_of_the_pool_returns)
 }
 END_TEST
 
+static void call_node(unsigned node, const char *description)
+{
+        (void) snprintf(f.nodes[node].description, sizeof(f.nodes[node].description), "%s", description);
+}
+
 START_TEST(members_survive_a_restart)
 {
         serve(POLICY);
@@ -859,6 +864,102 @@ START_TEST(a_reload_would_strand_it)
         look(POOL("node1"));
         ck_assert_int_eq(noted.outcome, RELOAD_CARRIED_OUT);
         ck_assert(holds(hosts[0], 0x9000));
+}
+END_TEST
+
+#define OTHER_GROUP(name) "groups:\n  " name ": node1\n"
+
+static void undo(const char *policy)
+{
+        struct control_event event = { .kind = CONTROL_EVENT_UNDO, .asked = { .by = { .kind = ORIGIN_BUS }, .request = 9 } };
+        uint64_t number = status()->in_force->number;
+
+        ck_assert_int_eq(give(&event), 0);
+        ck_assert_int_eq(give_undo(SETTINGS, policy), 0);
+        live_until(now + 60 * S);
+        ck_assert_uint_eq(status()->in_force->number, number + 1);
+}
+
+/* A host that reboots has the name of its firmware for a while: what the policy says of it has not changed. */
+START_TEST(a_renamed_host_strands_nothing)
+{
+        serve(POLICY);
+        look(POLICY OTHER_GROUP("x"));
+        edit(LEASE_ADD_MEMBERS, "node[2-3]");
+        expect_edited();
+        call_node(hosts[2], "MT4123 ConnectX6 Mellanox Technologies");
+        look(POLICY OTHER_GROUP("y"));
+        ck_assert_int_eq(noted.outcome, RELOAD_CARRIED_OUT);
+        undo(POLICY OTHER_GROUP("x"));
+        ck_assert_ptr_nonnull(find("a"));
+        ck_assert(holds(hosts[1], 0x9000));
+        ck_assert(holds(hosts[2], 0x9000));
+}
+END_TEST
+
+START_TEST(a_twin_strands_nothing)
+{
+        serve(POOL("node[2-3]"));
+        look(POOL("node[2-3]") OTHER_GROUP("x"));
+        edit(LEASE_ADD_MEMBERS, "node[2-3]");
+        expect_edited();
+        call_node(hosts[0], "node3 mlx5_0");
+        look(POOL("node[2-3]") OTHER_GROUP("y"));
+        ck_assert_int_eq(noted.outcome, RELOAD_CARRIED_OUT);
+        look(POOL("node3, 0x00000000000000fe"));
+        ck_assert_int_eq(noted.outcome, RELOAD_REFUSED); /* it has no node2 */
+        undo(POOL("node[2-3]") OTHER_GROUP("x"));
+        ck_assert_ptr_nonnull(find("a"));
+        ck_assert(holds(hosts[1], 0x9000));
+        ck_assert(holds(hosts[2], 0x9000));
+}
+END_TEST
+
+/* Claiming the name keeps no port in the lease that the candidate does not name at all. */
+START_TEST(a_twin_keeps_nothing)
+{
+        serve(POOL("node[2-3]"));
+        edit(LEASE_ADD_MEMBERS, "node[2-3]");
+        expect_edited();
+        call_node(hosts[0], "node3 mlx5_0");
+        look(POOL("node2"));
+        ck_assert_int_eq(noted.outcome, RELOAD_REFUSED);
+        ck_assert_int_eq(noted.code, FINDING_LEASE_STRANDED);
+}
+END_TEST
+
+/* An undo releases what the older policy had no place for. */
+START_TEST(an_undo_strands_it)
+{
+        serve(POOL("node[1-2]"));
+        look(POLICY);
+        edit(LEASE_ADD_MEMBERS, "node[2-3]");
+        expect_edited();
+        undo(POOL("node[1-2]"));
+        ck_assert_ptr_null(find("a"));
+        ck_assert(!holds(hosts[1], 0x9000));
+}
+END_TEST
+
+/* By the policy that is in force since before the restart. */
+START_TEST(stranded_after_a_restart)
+{
+        struct generation *g = make_generation(SETTINGS, POLICY);
+
+        serve(POLICY);
+        edit(LEASE_ADD_MEMBERS, "node[2-3]");
+        expect_edited();
+        call_node(hosts[2], "MT4123 ConnectX6 Mellanox Technologies");
+        g->number = 1;
+        c = control_free(c);
+        drop_actions();
+        noted = (struct noted) {};
+        start_generation(CONTROL_SERVE, make_generation(SETTINGS, POLICY OTHER_GROUP("x")), g);
+        live_until(now + 10 * S);
+        ck_assert_uint_eq(status()->in_force->number, 2);
+        ck_assert(holds(hosts[2], 0x9000));
+        look(POOL("node3"));
+        ck_assert_int_eq(noted.outcome, RELOAD_REFUSED);
 }
 END_TEST
 
@@ -917,7 +1018,8 @@ int main(void)
                 expected_with_opensm, expected_of_all_cas, expected_of_a_group_of_all_cas, not_expected_of_a_group_of_hosts,
                 not_expected_of_all_switches, a_member_appears_outside_of_the_pool,
                 a_member_outside_of_the_pool_returns, members_survive_a_restart, a_reload_would_strand_it,
-                many_members_exchanged,
+                a_renamed_host_strands_nothing, a_twin_strands_nothing, a_twin_keeps_nothing,
+                an_undo_strands_it, stranded_after_a_restart, many_members_exchanged,
         };
 
         return run_suite("open_leases", tests, ELEMENTS(tests));
