@@ -173,7 +173,7 @@ void leasing_request(struct control *c, const struct control_event *event)
 
 /* --- of a sweep ------------------------------------------------------------------------------------------------------ */
 
-/* Admits the ports that have appeared since they were named as members of open leases. */
+/* Admits the ports that were named as members of open leases before the pool had them. */
 static int admit(struct control *c, const struct generation *g)
 {
         _cleanup_(policy_selection_free_p) struct policy_selection *selection = NULL;

@@ -411,9 +411,24 @@ static bool is_waiting(const struct lease *lease, const struct lease_member *m)
         return lease->state == LEASE_ACTIVE && lease_member_is_unseen(m) && !m->is_leaving;
 }
 
+/* A member that is left out gets the entry later: when its port appeared, its host may not have had its name yet. */
 static bool has_appeared(const struct lease *lease, const struct lease_member *m, const struct subnet *s)
 {
-        return is_waiting(lease, m) && subnet_find_endport(s, m->port) != SUBNET_NONE;
+        bool is_left_out = m->state == LEASE_MEMBER_LEFT_OUT && lease->is_open && lease->state == LEASE_ACTIVE && !m->is_leaving;
+
+        return (is_left_out || is_waiting(lease, m)) && subnet_find_endport(s, m->port) != SUBNET_NONE;
+}
+
+/* While the member was left out, another lease may have got index 0 of its port. */
+static bool index0_is_taken(const struct leases *l, const struct lease *lease, const struct lease_member *m)
+{
+        struct target target = { .guid = m->port, .index0 = true };
+        const struct targets targets = { .items = &target, .n = 1 };
+
+        for (size_t i = 0; i < l->n && m->index0 && m->state == LEASE_MEMBER_LEFT_OUT; i++)
+                if (l->items[i] != lease && find_at_index0(l->items[i], &targets))
+                        return true;
+        return false;
 }
 
 bool leases_have_appeared(const struct leases *l, const struct subnet *s)
@@ -429,19 +444,23 @@ static int admit(struct leases *l, struct lease *lease, struct lease_member *m, 
                  const struct port_list *ports, struct log *log)
 {
         uint32_t port = subnet_find_endport(s, m->port);
-        int r = lease_fill_member(lease, s, port, m);
+        enum lease_member_state state = LEASE_MEMBER_LEFT_OUT;
 
-        if (r < 0)
-                return r;
-        m->state = port_list_holds_certainly(ports, port) ? LEASE_MEMBER_WAITS : LEASE_MEMBER_LEFT_OUT;
+        if (port_list_holds_certainly(ports, port) && !index0_is_taken(l, lease, m))
+                state = LEASE_MEMBER_WAITS;
+        if (m->state == state)
+                return 0;
+        if (lease_fill_member(lease, s, port, m) < 0)
+                return -ENOMEM;
+        m->state = state;
         m->is_changed = true;
         lease_changed(l, lease);
         if (m->state == LEASE_MEMBER_LEFT_OUT)
-                log_add(log, LOG_EVENT_LEASE_FAILED, NULL, "lease %s: %s is in the fabric now, and gets no P_Key: it is not among the ports of "
-                        "pool %s", lease->id, m->name, lease->wish.pool);
+                log_add(log, LOG_EVENT_LEASE_FAILED, NULL, "lease %s: %s is in the fabric now, and gets no P_Key until it is certainly among "
+                        "the ports of pool %s", lease->id, m->name, lease->wish.pool);
         else
-                log_add(log, LOG_EVENT_LEASE_EDITED, NULL, "lease %s: %s is in the fabric now, and gets P_Key 0x%04x", lease->id, m->name,
-                        lease->base);
+                log_add(log, LOG_EVENT_LEASE_EDITED, NULL, "lease %s: %s is among the ports of pool %s now, and gets P_Key 0x%04x", lease->id,
+                        m->name, lease->wish.pool, lease->base);
         return 0;
 }
 

@@ -86,7 +86,7 @@ struct lease_wish {
  *     waits                          leases_create; leases_edit, if its port is in the fabric
  *                  confirmed         leases_see, leases_confirm: its table was read; leases_edit: its entry changes
  *                  unseen, expected  leases_admit: its port has appeared
- *                  left out          leases_edit: it is added again
+ *                  left out          leases_edit: it is added again; leases_admit: its port is one of the pool now
  *     confirmed    waits             leases_see, leases_confirm: its table was read
  *     unseen                         leases_edit, if no port has its GUID (also from left out)
  *                  expected          leases_expect; and back
@@ -334,9 +334,9 @@ usec_t leases_due(const struct leases *l);
 
 /* --- the policy ------------------------------------------------------------------------------------------------------ */
 
-/* Whether an unseen member has a port in the fabric now. */
+/* Whether a member of an open lease that is unseen, or left out, has a port in the fabric now. */
 bool leases_have_appeared(const struct leases *l, const struct subnet *s);
-/* Such members are in force from now on, or left out if the pool does not have that port. view: the policy of the next plan.
+/* They are in force from now on, or left out as long as the pool does not have that port. view: the policy of the next plan.
  * Returns 0 or -ENOMEM. */
 int leases_admit(struct leases *l, const struct lease_view *view, struct log *log);
 

@@ -828,6 +828,88 @@ static void call_node(unsigned node, const char *description)
         (void) snprintf(f.nodes[node].description, sizeof(f.nodes[node].description), "%s", description);
 }
 
+/* Its link is up before the host has set its name. */
+START_TEST(a_member_appears_before_its_name)
+{
+        unsigned n;
+
+        serve(POLICY);
+        edit(LEASE_ADD_MEMBERS, NOBODY);
+        expect_edited();
+        port_of(hosts[2])->guid.v = UINT64_C(0x000a0b0c0d0e0f01);
+        call_node(hosts[2], "MT4123 ConnectX6 Mellanox Technologies");
+        look(POLICY);
+        ck_assert_int_eq(find("a")->members[0].state, LEASE_MEMBER_LEFT_OUT);
+        n = noted.n_leases;
+        look(POLICY);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_LEASE_FAILED), 1);
+        ck_assert_uint_eq(noted.n_leases, n);
+        call_node(hosts[2], "node3 mlx5_0");
+        look(POLICY);
+        ck_assert(holds(hosts[2], 0x9000));
+        ck_assert_uint_eq(lease_n_confirmed(find("a")), 1);
+        restart(POLICY);
+        ck_assert_uint_eq(lease_n_confirmed(find("a")), 1);
+}
+END_TEST
+
+/* Somebody else claimed its name when it appeared. */
+START_TEST(a_member_appears_beside_a_twin)
+{
+        serve(POOL("node[2-3]"));
+        edit(LEASE_ADD_MEMBERS, NOBODY);
+        expect_edited();
+        port_of(hosts[2])->guid.v = UINT64_C(0x000a0b0c0d0e0f01);
+        call_node(hosts[0], "node3 mlx5_0");
+        look(POOL("node[2-3]"));
+        ck_assert(!holds(hosts[2], 0x9000));
+        call_node(hosts[0], "node1 mlx5_0");
+        look(POOL("node[2-3]"));
+        ck_assert(holds(hosts[2], 0x9000));
+}
+END_TEST
+
+/* Who was taken out meanwhile stays out. */
+START_TEST(left_out_and_taken_out)
+{
+        serve(POOL("node[1-2]"));
+        edit(LEASE_ADD_MEMBERS, NOBODY ", node1");
+        expect_edited();
+        port_of(hosts[2])->guid.v = UINT64_C(0x000a0b0c0d0e0f01);
+        look(POOL("node[1-2]"));
+        edit(LEASE_REMOVE_MEMBERS, NOBODY);
+        look(POLICY);
+        ck_assert(!holds(hosts[2], 0x9000));
+        ck_assert_uint_eq(find("a")->n_members, 1);
+}
+END_TEST
+
+/* Another lease got index 0 of the port meanwhile. */
+START_TEST(left_out_without_index0)
+{
+        serve(POOL("node[1-2]"));
+        edit_index0(LEASE_ADD_MEMBERS, "a", NOBODY);
+        expect_edited();
+        port_of(hosts[2])->guid.v = UINT64_C(0x000a0b0c0d0e0f01);
+        look(POOL("node[1-2]"));
+        ck_assert_int_eq(find("a")->members[0].state, LEASE_MEMBER_LEFT_OUT);
+        port_of(hosts[2])->guid.v = UINT64_C(0x000a0b0c0d0e0f02);
+        look(POLICY);
+        edit_index0(LEASE_ADD_MEMBERS, "b", NOBODY);
+        expect_edited();
+        port_of(hosts[2])->guid.v = UINT64_C(0x000a0b0c0d0e0f01);
+        look(POLICY);
+        ck_assert(holds(hosts[2], 0x9001));
+        ck_assert(!holds(hosts[2], 0x9000));
+        edit(LEASE_ADD_MEMBERS, "node1");
+        expect_edited();
+        edit_index0(LEASE_REMOVE_MEMBERS, "b", NOBODY);
+        expect_edited();
+        look(POLICY);
+        ck_assert(holds(hosts[2], 0x9000));
+}
+END_TEST
+
 START_TEST(members_survive_a_restart)
 {
         serve(POLICY);
@@ -1017,7 +1099,8 @@ int main(void)
                 not_kept_after_a_restart, not_kept_without_rest, a_member_appears, not_expected_without_opensm,
                 expected_with_opensm, expected_of_all_cas, expected_of_a_group_of_all_cas, not_expected_of_a_group_of_hosts,
                 not_expected_of_all_switches, a_member_appears_outside_of_the_pool,
-                a_member_outside_of_the_pool_returns, members_survive_a_restart, a_reload_would_strand_it,
+                a_member_outside_of_the_pool_returns, a_member_appears_before_its_name, a_member_appears_beside_a_twin,
+                left_out_and_taken_out, left_out_without_index0, members_survive_a_restart, a_reload_would_strand_it,
                 a_renamed_host_strands_nothing, a_twin_strands_nothing, a_twin_keeps_nothing,
                 an_undo_strands_it, stranded_after_a_restart, many_members_exchanged,
         };
