@@ -55,7 +55,7 @@ static usec_t handle_due(struct http_connection *c, usec_t now)
                 http_resume(q);
         if (c->deadline <= now && q && http_request_is_awaited(q) && q->is_complete) {
                 c->deadline = now + HTTP_GRACE;
-                http_refuse(q, 503, "pkeyd did not answer in time; a change may still be stored");
+                http_refuse(q, 503, q->is_sent ? "pkeyd did not answer in time" HTTP_MAY_BE_STORED : "pkeyd did not answer in time");
         } else if (c->deadline <= now) {
                 http_cut(c);
         }

@@ -19,6 +19,9 @@
 #include "rest/rest_conf.h"
 #include "rest/rest_limits.h"
 
+/* The end of a reason for 503. */
+#define HTTP_MAY_BE_STORED "; whether the change is stored is not known"
+
 struct http_server;
 struct http_connection;
 
@@ -36,6 +39,7 @@ struct http_request {
 
         /* of the user */
         const struct rest_client *client;
+        bool is_sent;                        /* it is a change, and pkeyd may have it */
 
         /* private to http*.c */
         size_t n_allocated, n_dropped;       /* bytes of the body */

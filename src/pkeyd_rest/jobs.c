@@ -7,7 +7,7 @@
 #include "pkeyd_rest/lease_messages.h"
 
 #define MAX_READS   8                   /* at a time */
-#define MAX_CHANGES 64                  /* that wait */
+#define MAX_CHANGES 64                  /* of a pool that wait */
 #define TIMEOUT     (60 * USEC_PER_SEC) /* of a call: pkeyd stores a change when its sweep has ended */
 
 #define NOT_AVAILABLE "pkeyd is not available: "
@@ -37,18 +37,28 @@ struct queue {
         size_t n;
 };
 
+/* The changes of a pool. */
+struct pool {
+        struct pool *next;
+        struct queue changes;         /* jobs that wait; owned */
+        struct job *changing;         /* slot of the job that runs; owned; NULL: free */
+        char name[];
+};
+
 struct jobs {
         struct pkeyd_bus *bus;
         const struct journal_output *journal;
         sd_event_source *run;
-        struct queue reads, changes;  /* jobs that wait; owned */
-        struct job *reading[MAX_READS], *changing; /* slots of the jobs that run; owned; NULL: free */
+        struct queue reads;           /* jobs that wait; owned */
+        struct job *reading[MAX_READS]; /* slots of the jobs that run; owned; NULL: free */
+        struct pool *pools;           /* those with changes; owned */
 };
 
 /* --- queues ----------------------------------------------------------------------------------------------------------- */
 
 static void push(struct queue *q, struct job *job)
 {
+        job->next = NULL;
         if (q->last)
                 q->last->next = job;
         else
@@ -82,6 +92,18 @@ static struct job *job_free(struct job *job)
         return NULL;
 }
 DEFINE_CLEANUP(struct job *, job_free)
+
+static void drop_unawaited(struct queue *q)
+{
+        for (size_t n = q->n; n > 0; n--) {
+                struct job *job = pop(q);
+
+                if (http_request_is_awaited(job->request))
+                        push(q, job);
+                else
+                        (void) job_free(job);
+        }
+}
 
 /* --- answers ---------------------------------------------------------------------------------------------------------- */
 
@@ -148,7 +170,7 @@ static void fail(struct job *job, bool may_be_stored, const char *what, const ch
         char text[512];
 
         (void) snprintf(text, sizeof(text), "%s%.400s%s", what, why,
-                        job->stage == JOB_EDITS && may_be_stored ? "; whether the change is stored is not known" : "");
+                        job->request->is_sent && may_be_stored ? HTTP_MAY_BE_STORED : "");
         if (job->reply.is_change)
                 answer_change(job, REST_UNAVAILABLE, text);
         else
@@ -193,10 +215,12 @@ static void call(struct job *job, enum stage stage)
         r = make_call(job, stage, &m);
         if (r >= 0)
                 r = sd_bus_call_async(bus, &job->call, m, on_answer, job, TIMEOUT);
-        if (r < 0)
+        if (r < 0) {
                 fail_here(job, NOT_AVAILABLE, r);
-        else
-                job->stage = stage;
+                return;
+        }
+        job->stage = stage;
+        job->request->is_sent = stage == JOB_EDITS;
 }
 
 /* --- one step --------------------------------------------------------------------------------------------------------- */
@@ -267,7 +291,7 @@ static void take_answer(struct job *job)
                 fail_here(job, "the answer of pkeyd cannot be read: ", r);
 }
 
-/* The view is current, because no other change is on its way. */
+/* The view is current, because no other change of this pool is on its way. */
 static void edit(struct job *job)
 {
         if (rest_edit_lacks_partition(&job->reply.change, &job->view))
@@ -322,7 +346,17 @@ static int on_run(sd_event_source *source, void *userdata)
         (void) source;
         for (size_t i = 0; i < MAX_READS; i++)
                 run_slot(&j->reading[i], &j->reads);
-        run_slot(&j->changing, &j->changes);
+        for (struct pool **i = &j->pools; *i;) {
+                struct pool *p = *i;
+
+                run_slot(&p->changing, &p->changes);
+                if (p->changing) {
+                        i = &p->next;
+                } else {
+                        *i = p->next;
+                        free(p);
+                }
+        }
         return 0;
 }
 
@@ -355,9 +389,15 @@ struct jobs *jobs_free(struct jobs *j)
                 return NULL;
         for (size_t i = 0; i < MAX_READS; i++)
                 (void) job_free(j->reading[i]);
-        (void) job_free(j->changing);
         drop(&j->reads);
-        drop(&j->changes);
+        while (j->pools) {
+                struct pool *p = j->pools;
+
+                j->pools = p->next;
+                (void) job_free(p->changing);
+                drop(&p->changes);
+                free(p);
+        }
         sd_event_source_disable_unref(j->run);
         free(j);
         return NULL;
@@ -369,10 +409,28 @@ static bool is_handled_first(unsigned needs)
         return needs == REST_NEEDS_NOTHING || ((needs & REST_CHANGES) && !(needs & REST_NEEDS_PORTS));
 }
 
+/* NULL: out of memory. */
+static struct queue *changes_of(struct jobs *j, const char *pool)
+{
+        struct pool *p = j->pools;
+
+        while (p && strcmp(p->name, pool) != 0)
+                p = p->next;
+        if (p)
+                return &p->changes;
+        p = calloc(1, sizeof(*p) + strlen(pool) + 1);
+        if (!p)
+                return NULL;
+        strcpy(p->name, pool);
+        p->next = j->pools;
+        j->pools = p;
+        return &p->changes;
+}
+
 static void start(struct jobs *j, struct http_request *q, unsigned needs)
 {
         _cleanup_(job_free_p) struct job *job = calloc(1, sizeof(*job));
-        struct queue *queue = needs & REST_CHANGES ? &j->changes : &j->reads;
+        struct queue *queue;
 
         if (!job) {
                 http_refuse(q, 503, "out of memory");
@@ -383,8 +441,14 @@ static void start(struct jobs *j, struct http_request *q, unsigned needs)
                 handle(job);
         if (job->stage == JOB_ENDED)
                 return;
-        if (queue == &j->changes && queue->n == MAX_CHANGES) {
-                http_refuse(q, 503, "too many changes wait already");
+        queue = needs & REST_CHANGES ? changes_of(j, q->client->pool) : &j->reads;
+        if (!queue) {
+                http_refuse(q, 503, "out of memory");
+                return;
+        }
+        drop_unawaited(queue);
+        if (queue != &j->reads && queue->n == MAX_CHANGES) {
+                http_refuse(q, 503, "too many changes of this pool wait already");
                 return;
         }
         push(queue, STEAL(job));

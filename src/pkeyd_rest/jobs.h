@@ -5,9 +5,9 @@
  * Requests that passed the login, on their way through pkeyd.
  *
  * A job reads from pkeyd what its request needs, makes the view, and lets rest/ answer. It sends a change to pkeyd, and passes the
- * outcome on: a client gets 200 only for a change that pkeyd stored. One change at a time reads its view and is sent; the others
- * wait in a bounded queue. A job that was not sent yet when its client's time is over is dropped; a change that was sent is logged
- * in any case.
+ * outcome on: a client gets 200 only for a change that pkeyd stored. One change of each pool at a time reads its view and is sent;
+ * the others of this pool wait in a bounded queue, so that a client whose changes take long delays none of another pool. A job that
+ * was not sent yet when its client's time is over is dropped; a change that was sent is logged in any case.
  */
 
 #include "pkeyd_rest/http.h"

@@ -127,7 +127,7 @@ def test_no_pkeyd():
 
 
 ABSENT, FOUND, NOT_KNOWN = "clients get 503 until it is", "pkeyd answers again", "whether the change is stored is not known"
-PKEYS = "/ufmRest/resources/pkeys"
+PKEYS, V3_PKEYS = "/ufmRest/resources/pkeys", "/ufmRestV3/resources/pkeys"
 
 
 def change(base):
@@ -214,13 +214,19 @@ def connect_from(address, door):
     return socket.create_connection(("127.0.0.1", door.port), PATIENCE, (address, 0))
 
 
-def status_of(c):
+def answer_of(c):
     with contextlib.closing(c):
-        return c.getresponse().status
+        r = c.getresponse()
+        return r.status, r.read().decode()
+
+
+def status_of(c):
+    return answer_of(c)[0]
 
 
 def test_order_of_changes():
-    """One change is with pkeyd at a time, in the order of their requests; the next one sees what it has done. Reads do not wait."""
+    """Of each pool one change is with pkeyd at a time, in the order of their requests; the next one sees what it has done. Reads, and
+    changes of another pool, do not wait."""
     with Place() as place:
         require()
         bus = Bus(place)
@@ -230,11 +236,22 @@ def test_order_of_changes():
         pkeyd.on["ListWhole"] = None
         bases = (0x2009, 0x2001, 0x2005, 0x2003)
         others = [send(door, "POST", PKEYS, change(base)) for base in bases]
-        read = send(door, "GET", "/ufmRestV3/resources/pkeys", headers=SLURM)
+        read = send(door, "GET", V3_PKEYS, headers=SLURM)
         call = pkeyd.next_call("ListWhole")
         check_equal(call.texts, ["jobs"], "the pool of the read, before those of the changes")
         call.answer(*NO_LEASES)
         check_equal(status_of(read), 200, "a read while a change waits for pkeyd")
+        of_slurm, edits = [send(door, "POST", V3_PKEYS, change(base), headers=SLURM) for base in (0x1001, 0x1000)], []
+        for base in 0x1001, 0x1000:
+            for e in edits:
+                e.answer(*edited())
+            call = pkeyd.next_call("ListWhole")
+            check_equal(call.texts, ["jobs"], "the pool of the next change")
+            check(pkeyd.calls.empty(), "two changes of a pool at a time")
+            call.answer(*NO_LEASES)
+            edits.append(pkeyd.next_call("EditWith"))
+            check_equal(edits[-1].texts[:2], ["jobs", "rest:0x%04x" % base], "the next change of this pool")
+        check_equal(status_of(of_slurm[0]), 200, "a change while one of another pool waits for pkeyd")
         edit.answer(*edited())
         check_equal(status_of(first), 200, "the first change")
         for c, base in zip(others, bases):
@@ -243,6 +260,8 @@ def test_order_of_changes():
             check_equal(edit.texts[1], "rest:0x%04x" % base, "the next change")
             edit.answer(*edited())
             check_equal(status_of(c), 200, "the next change")
+        edits[-1].answer(*edited())
+        check_equal(status_of(of_slurm[1]), 200, "a change of another pool")
         reads = [send(door, "GET", PKEYS) for _ in range(9)]  # 8 at a time
         calls = [pkeyd.next_call("ListWhole") for _ in range(8)]
         check(pkeyd.calls.empty(), "another read")
@@ -287,9 +306,14 @@ def test_late_answer():
         sent = send(door, "POST", PKEYS, change(0x2000))
         edit = pkeyd.next_call("EditWith")
         waits = send(door, "POST", PKEYS, change(0x2001))
-        for c in sent, waits:
-            check_equal(status_of(c), 503, "pkeyd does not answer")
+        answer = pkeyd.on.pop("ListWhole")
+        reads = send(door, "POST", V3_PKEYS, change(0x1000), headers=SLURM)
+        for c, may_be_stored in ((sent, True), (waits, False), (reads, False)):
+            status, text = answer_of(c)
+            check_equal((status, NOT_KNOWN in text), (503, may_be_stored), "pkeyd does not answer: " + text)
         check("P_Key 0x2000" not in door.text(), door.text())
+        pkeyd.on["ListWhole"] = answer
+        pkeyd.next_call("ListWhole").answer(*NO_LEASES)
         edit.answer(*edited())
         door.wait_text("client kube at 127.0.0.1: add P_Key 0x2000: stored")
         door.configure("limits: {time: 30m}\n")
@@ -311,10 +335,35 @@ def test_many_changes():
         waiting = [send(door, "POST", PKEYS, change(0x2000))]
         pkeyd.next_call("EditWith")
         waiting += [send(door, "POST", PKEYS, change(0x2000)) for _ in range(64)]
-        door.request("POST", PKEYS, change(0x2000)).expect(503, "too many changes wait already")
-        door.get("/ufmRestV3/resources/pkeys", headers=SLURM)
+        door.request("POST", PKEYS, change(0x2000)).expect(503, "too many changes of this pool wait already")
+        door.get(V3_PKEYS, headers=SLURM)
+        of_slurm = send(door, "POST", V3_PKEYS, change(0x1000), headers=SLURM)
+        pkeyd.next_call("EditWith").answer(*edited())
+        check_equal(status_of(of_slurm), 200, "a change of another pool")
         pkeyd.end()
         check_equal([status_of(c) for c in waiting], [503] * 65, "without pkeyd")
+        door.stop()
+
+
+def test_changes_that_nobody_awaits():
+    """They do not count."""
+    with Place() as place:
+        require()
+        bus = Bus(place)
+        door, pkeyd = Door(place, bus, more="limits: {time: 3s, connections: 400, requests: 1000}\n"), FakePkeyd(bus)
+        waiting = [send(door, "POST", PKEYS, change(0x2000))]
+        edit = pkeyd.next_call("EditWith")
+        waiting += [send(door, "POST", PKEYS, change(0x2001)) for _ in range(64)]
+        check_equal([status_of(c) for c in waiting], [503] * 65, "pkeyd does not answer")
+        door.configure("limits: {time: 30m}\n")
+        door.reload("was read again, and is in force")
+        others = [send(door, "POST", PKEYS, change(base)) for base in (0x2002, 0x2003)]
+        edit.answer(*edited())
+        for c, base in zip(others, (0x2002, 0x2003)):
+            edit = pkeyd.next_call("EditWith")
+            check_equal(edit.texts[1], "rest:0x%04x" % base, "the next change")
+            edit.answer(*edited())
+            check_equal(status_of(c), 200, "the next change")
         door.stop()
 
 

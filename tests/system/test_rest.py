@@ -301,7 +301,7 @@ def test_stop_and_time():
     with Scene(more="limits: {time: 5s}\n") as s:
         s.daemon.process.send_signal(signal.SIGSTOP)
         body = {"pkey": "0x2001", "guids": [s.guids["node0001"]]}
-        s.post(PKEYS, body).expect(503, "pkeyd did not answer in time")
+        s.post(PKEYS, body).expect(503, '"pkeyd did not answer in time"')
         s.daemon.process.send_signal(signal.SIGCONT)
         check_equal(s.members("0x2001"), None, "members: the change was not sent to pkeyd yet, and nobody waits for it")
         s.post(PKEYS, body).expect(200)
