@@ -45,7 +45,7 @@ struct matcher {
         struct matcher *larger;       /* for the subnet with the ports in `known` added; NULL: not needed so far */
         bool in_force;                /* a switch name that several switches have means all of them; set after matcher_init */
         uint32_t *twin;               /* of each CA: another CA of the same name and device, or SUBNET_NONE */
-        bool *has_twin;               /* of each CA: it has a twin, and is not on the host that pkeyd runs on */
+        bool *has_twin;               /* of each node: it is a CA with a twin, not on the host that pkeyd runs on: contested */
         struct port_list *groups;     /* of each group; ports NULL: not matched so far */
         uint32_t *found;              /* the ports found so far for the current selector */
         uint32_t n_found;

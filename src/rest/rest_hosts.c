@@ -164,7 +164,7 @@ static int refuse_unknown(struct hosts *h)
         if (h->n_unknown > shown)
                 text_add(&t, " and %zu more", h->n_unknown - shown);
         return rest_fail(h->exchange, 400, "hosts_names: no port of the fabric belongs to %s (accepted: names of hosts that are in the "
-                         "fabric now)", rest_text(h->exchange, &t));
+                         "fabric now, and that no other host claims; see pkeyctl doctor)", rest_text(h->exchange, &t));
 }
 
 int rest_add_ports_of_hosts(struct rest_exchange *x)

@@ -9,6 +9,7 @@ LIMITS, CREDENTIALS = "src/rest/rest_limits.c", "src/rest/rest_credentials.c"
 DOOR, JOBS, LOGIN = "src/pkeyd_rest/door.c", "src/pkeyd_rest/jobs.c", "src/pkeyd_rest/login.c"
 HTTP, REQUEST, CONNECTION = "src/pkeyd_rest/http.c", "src/pkeyd_rest/http_request.c", "src/pkeyd_rest/http_connection.c"
 MESSAGES, JOURNAL, CERTIFICATE = "src/pkeyd_rest/lease_messages.c", "src/pkeyd_rest/door_journal.c", "src/pkeyd_rest/certificate.c"
+PORTS = "src/pkeyd/bus_ports.c"
 CONF, LISTENERS = "src/rest/rest_conf.c", "src/pkeyd_rest/listeners.c"
 
 WRONGS = [
@@ -25,6 +26,8 @@ WRONGS = [
     Wrong("rest-query-prefix", ANSWER, "strncmp(p, name, length) == 0 && p[length] == '=')", "strncmp(p, name, length) == 0)"),
     Wrong("rest-part-of-qos", CHANGE, "if (r == 0 && x->has_qos)", "if (r == 0)"),
     # node lists
+    Wrong("ports-have-contested-names", PORTS, 'names->has_twin[p->node] ? "" : node->name', "node->name"),
+    Wrong("ports-of-hosts-have-no-names", PORTS, 'names->has_twin[p->node] ? "" : node->name', 'node->type == NODE_CA ? "" : node->name'),
     Wrong("rest-hosts-are-switches", HOSTS, "                if (v->ports[i].is_computer)\n", "                if (1)\n"),
     Wrong("rest-hosts-without-limit", HOSTS, "if (h->lists[i]->n_names > room)", "if (false)"),
     Wrong("rest-unknown-hosts-are-left-out", HOSTS, "if (r == 0 && h.n_unknown > 0)", "if (false)"),

@@ -694,10 +694,15 @@ def test_empty_lease_ends():
 
 
 def test_ports():
-    """All endports, with what clients of the REST API want to know of them."""
-    with fabric_of() as fabric:
+    """All endports, with what clients of the REST API want to know of them. Two hosts with one name have none."""
+    require()
+    topology = two_level(2, 2, 4)
+    node, guid, _, n_ports, links = topology.hosts[7]
+    topology.hosts[7] = (node, guid, "node0007 mlx5_0", n_ports, links)
+    with Fabric(topology) as fabric:
         bus, daemon = serve(fabric)
         hosts = {p.guid: p.name.split(";")[-1].split(":")[0] for p in fabric.tables().values()}
+        hosts.update((topology.port_guid(node), "") for node in ("node0007", "node0008"))
         wanted = [[p.guid, p.node, p.number, p.lid, hosts[p.guid], p.type, 4] for p in fabric.tables().values()]
         found = json.loads(call(bus, "Ports").stdout)["data"][0]
         check_equal(found, sorted(wanted), "ports")

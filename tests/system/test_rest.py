@@ -36,9 +36,9 @@ REMOVE = "/ufmRest/actions/remove_guids_from_pkey"
 class Scene:
     """A fabric with pkeyd and pkeyd-rest."""
 
-    def __init__(self, more="", clients=""):
+    def __init__(self, more="", clients="", topology=None):
         require()
-        self.fabric = Fabric(two_level(2, 2, 4))
+        self.fabric = Fabric(topology or two_level(2, 2, 4))
         self.more, self.clients = more, clients
 
     def __enter__(self):
@@ -190,6 +190,29 @@ def test_slurm():
         partition = s.door.get("/ufmRestV3/resources/pkeys/0x1001?guids_data=true", headers=SLURM)
         check_equal([g["guid"] for g in partition["guids"]], [s.guids["node0003"]], "members that are left")
         s.wait_holders(0x1001, ["node0003"])
+
+
+def test_hosts_with_one_name():
+    """A name and a device that two hosts have are of neither, but the host of pkeyd has its own. Two devices are of one host."""
+    topology = two_level(2, 2, 4)
+    for i, description in ((3, "node0001 mlx5_0"), (4, "node0002 mlx5_1"), (5, "node0003 mlx5_0")):
+        node, guid, _, n_ports, links = topology.hosts[i]
+        topology.hosts[i] = (node, guid, description, n_ports, links)
+    with Scene(topology=topology) as s:
+        def add(hosts):
+            return s.post(PKEYS + "/hosts", {"hosts_names": hosts, "pkey": "0x2001"})
+
+        def ports(*nodes):
+            return sorted("%016x" % topology.port_guid(node) for node in nodes)
+
+        add("node[0002-0003]").expect(400, "no port of the fabric belongs to node0003 (accepted: names of hosts that are in the fabric "
+                                           "now, and that no other host claims; see pkeyctl doctor)")
+        check_equal(s.members("0x2001"), None, "members that were refused")
+        add("node[0001-0002]").expect(200)
+        check_equal(sorted(s.members("0x2001")), ports("node0001", "node0002", "node0005"), "members")
+        s.post(PKEYS, {"pkey": "0x2001", "guids": ports("node0003")}).expect(200)
+        s.door.request("DELETE", PKEYS + "/0x2001/hosts/node%5B0002-0003%5D").expect(200)
+        check_equal(sorted(s.members("0x2001")), ports("node0001"), "members that are left")
 
 
 def test_refused():

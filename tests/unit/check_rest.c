@@ -488,7 +488,8 @@ END_TEST
 START_TEST(unknown_hosts)
 {
         (void) refused(400, ADD_HOSTS, "{\"pkey\":\"0x5\",\"hosts_names\":\"node[01-03]\"}",
-                       "no port of the fabric belongs to node03 (accepted", NULL);
+                       "no port of the fabric belongs to node03 (accepted: names of hosts that are in the fabric now, and that no other",
+                       NULL);
         (void) refused(400, ADD_HOSTS, "{\"pkey\":\"0x5\",\"hosts_names\":\"node01,leaf,n[1-6]\"}",
                        "belongs to leaf, n1, n2, n3, n4 and 2 more", NULL);
         (void) refused(400, ADD_HOSTS, "{\"pkey\":\"0x5\",\"hosts_names\":\"gone1\"}", "belongs to gone1", NULL);
