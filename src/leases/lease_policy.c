@@ -69,7 +69,7 @@ static int fill_rule(struct arena *a, const struct lease *lease, const struct li
                         continue;
                 selectors[i] = (struct selector) {
                         .kind = SELECTOR_GUID, .specificity = SPECIFICITY_GUID, .guid = m->port, .text = arena_strdup(a, m->name),
-                        .place = { .where = rule->where }, .may_match_nothing = m->state == LEASE_MEMBER_EXPECTED,
+                        .place = { .where = rule->where }, .may_match_nothing = true,
                 };
                 if (!selectors[i].text)
                         return -ENOMEM;

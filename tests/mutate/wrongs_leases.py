@@ -137,6 +137,7 @@ WRONGS = [
     Wrong("lease-unstored-answers-all", "src/leases/leases.c", "                return now >= late_at(lease, waiter);\n", "                return true;\n"),
     Wrong("lease-unstored-answer-is-passed-back", "src/pkeyd/forward.c", "        if (reply->answer.outcome <= LEASE_REFUSED) {\n", "        if (reply->answer.outcome != LEASE_ELSEWHERE) {\n"),
     Wrong("lease-unstored-for-no-time", "src/leases/leases.c", "        return MAX(waiter->until, lease->unstored_at + LEASE_STORE_SPARE * USEC_PER_SEC);", "        return waiter->until;"),
+    Wrong("lease-is-strict", "src/leases/lease_policy.c", ".may_match_nothing = true,", ".may_match_nothing = m->state == LEASE_MEMBER_EXPECTED,"),
     Wrong("lease-unstored-since-ever", "src/leases/leases.c", "        if (lease->store == LEASE_IN_STORE)\n                lease->unstored_at = 0;\n", ""),
     Wrong("lease-unstored-again-and-again", "src/leases/leases.c", "        if (lease->store == LEASE_IN_STORE)\n                lease->unstored_at = 0;\n", "        lease->unstored_at = 0;\n"),
 ]

@@ -850,6 +850,22 @@ def test_stranded():
         stop(daemon)
 
 
+def test_strict_with_a_leased_host_down():
+    """`strict` is about the lines of the policy: a lease does not make a host that is down an error."""
+    with fabric_of() as fabric:
+        bus, daemon = serve(fabric, "strict: true\n" + POOLS.replace("node[0001-0006]", "ALL_CAS"))
+        create(fabric, bus).expect(0)
+        fabric.console('Unlink "node0002"')
+        fabric.heavy_sweep()
+        fabric.pkeyctl("reload", **bus.environment()).expect(0)
+        wait_for(lambda: "node0002" not in {p.name for p in fabric.tables().values()}, "node0002 to be gone")
+        path = fabric.path("partitions.yaml")
+        for command, file in (("status", None), ("plan", path), ("verify", path), ("show port node0001 --policy", path)):
+            r = fabric.pkeyctl(*command.split(), *filter(None, [file]), **bus.environment()).expect(0)
+            check("not in the fabric" not in r.err, command, r)
+        stop(daemon)
+
+
 def test_other_changes():
     """A reload that leaves the leases alone, SIGHUP, and a table that another program changed."""
     with fabric_of() as fabric:

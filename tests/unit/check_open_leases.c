@@ -528,6 +528,16 @@ static const struct policy_partition *partition(void)
         return &policy->partitions[i];
 }
 
+/* `strict` is about lines that a person wrote. */
+START_TEST(may_be_down)
+{
+        serve(POLICY);
+        edit(LEASE_ADD_MEMBERS, "node1");
+        expect_edited();
+        ck_assert(partition()->rules[0].selectors[0]->may_match_nothing);
+}
+END_TEST
+
 /* OpenSM creates its multicast groups, with the defaults of a partition of the policy. */
 START_TEST(ipoib_of_a_lease)
 {
@@ -1095,8 +1105,8 @@ int main(void)
                 edited_while_it_is_released, groups_of_members, groups_of_a_limited_lease,
                 groups_that_overlap, no_groups, long_groups, one_lease_has_index0,
                 index0_survives_a_restart, index0_is_refused, index0_is_written, index0_is_confirmed, options_stay,
-                ipoib_of_a_lease, options_of_a_new_lease, qos_problems, released_without_members, members_return, kept_or_not,
-                not_kept_after_a_restart, not_kept_without_rest, a_member_appears, not_expected_without_opensm,
+                may_be_down, ipoib_of_a_lease, options_of_a_new_lease, qos_problems, released_without_members, members_return,
+                kept_or_not, not_kept_after_a_restart, not_kept_without_rest, a_member_appears, not_expected_without_opensm,
                 expected_with_opensm, expected_of_all_cas, expected_of_a_group_of_all_cas, not_expected_of_a_group_of_hosts,
                 not_expected_of_all_switches, a_member_appears_outside_of_the_pool,
                 a_member_outside_of_the_pool_returns, a_member_appears_before_its_name, a_member_appears_beside_a_twin,
