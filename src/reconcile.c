@@ -206,7 +206,7 @@ static int copy_observed(struct arena *a, const struct observed_table *t, struct
 /* Makes the observed table of each frozen port its desired one; `given` keeps what the policy gives. */
 static int keep_frozen(struct arena *a, const struct observed *observed, struct reconciled *out)
 {
-        const enum freeze *frozen = out->plan->frozen;
+        const enum freeze *frozen = out->plan ? out->plan->frozen : out->desired->frozen;
         struct desired *given = arena_new_object(a, struct desired);
         struct desired_port *ports = arena_new_array(a, struct desired_port, observed->subnet->n_ports);
         struct desired_port *certain = arena_new_array(a, struct desired_port, observed->subnet->n_ports);
@@ -240,26 +240,29 @@ static const char *list_entries(struct arena *a, const struct desired_port *port
 
 const char *reconcile_frozen_text(struct arena *a, const struct reconciled *r, uint32_t port)
 {
-        const struct subnet *s = r->plan->subnet;
+        const struct subnet *s = r->desired->subnet;
         const char *label = subnet_port_label(a, s, port), *entries = list_entries(a, &r->desired->ports[port]);
 
         if (!label || !entries)
                 return NULL;
         /* with the GUID, because two frozen ports may have one name */
         return arena_printf(a, "%s (0x%016" PRIx64 ") is frozen: %s; nothing is written to it, and its P_Key table stays as it is (%s)",
-                            label, s->ports[port].guid.v, freeze_reason(r->plan->frozen[port]), entries);
+                            label, s->ports[port].guid.v, freeze_reason(r->desired->frozen[port]), entries);
 }
 
-static void report_frozen(const struct reconciled *out, struct findings *findings)
+/* Not those whose tables a command did not ask for. */
+static void report_frozen(const struct reconciled *out, const struct observed *observed, struct findings *findings)
 {
-        const struct subnet *s = out->plan->subnet;
+        const struct subnet *s = out->desired->subnet;
         struct finding *item;
         uint32_t n = 0;
 
         for (uint32_t i = 0; i < s->n_ports; i++) {
-                enum freeze why = out->plan->frozen[i];
+                enum freeze why = out->desired->frozen[i];
+                const struct observed_table *t = &observed->tables[i];
 
-                if (why == FREEZE_NONE || s->ports[i].role != PORT_ENDPORT || n++ >= MAX_FROZEN)
+                if (why == FREEZE_NONE || s->ports[i].role != PORT_ENDPORT ||
+                    (t->entries && t->source == TABLE_UNKNOWN && t->failure == MAD_ANSWERED) || n++ >= MAX_FROZEN)
                         continue;
                 item = findings_add(findings, FINDING_ERROR, FINDING_PORT_FROZEN, NULL, "%s",
                                     reconcile_frozen_text(findings->arena, out, i) ?: "?");
@@ -272,11 +275,40 @@ static void report_frozen(const struct reconciled *out, struct findings *finding
 
 /* --- the decision --------------------------------------------------------------------------------------------------- */
 
+/* Which port is a member of which partition (policy x subnet), and what each table should hold. */
+static int resolve(struct arena *a, const struct policy *policy, const struct subnet *s, const struct plan_options *options,
+                   struct findings *findings, struct reconciled *out)
+{
+        const struct policy_memory names = { options->known, options->pins };
+
+        return pins_report_claims(options->pins, s, findings) ?:
+               policy_resolve_known(a, policy, s, &names, options->in_force, findings, &out->memberships) ?:
+               desired_compute(a, out->memberships, &out->desired) ?: mark_frozen(a, out->memberships, out->desired);
+}
+
+int reconcile_tables(struct arena *a, const struct policy *policy, const struct observed *observed,
+                     const struct plan_options *options, struct findings *findings, struct reconciled *ret)
+{
+        _cleanup_findings_ struct findings ignored = { .arena = a };
+        struct reconciled out = {};
+        int r = resolve(a, policy, observed->subnet, options, findings, &out);
+
+        if (r == 0 && options->in_force)
+                r = plan_compute(a, out.desired, observed, NULL, options, &ignored, &out.plan);
+        r = r ?: keep_frozen(a, observed, &out);
+        if (r < 0)
+                return r;
+        report_frozen(&out, observed, findings);
+        if (findings->out_of_memory)
+                return -ENOMEM;
+        *ret = out;
+        return 0;
+}
+
 int reconcile(struct arena *a, const struct policy *policy, const struct observed *observed,
               const struct index_memory *memory, const struct plan_options *options, struct findings *findings,
               struct reconciled *ret)
 {
-        const struct policy_memory names = { options->known, options->pins };
         struct reconciled out = {};
         int r = check_sm(policy, observed->subnet, findings) ?: check_beside_sm(observed->subnet, options->beside_sm, findings);
 
@@ -287,14 +319,7 @@ int reconcile(struct arena *a, const struct policy *policy, const struct observe
                 note_ipoib(policy, findings);
         (void) reconcile_report_silent(observed->subnet, options->known, findings);
 
-        /* which port is a member of which partition: policy x subnet */
-        r = pins_report_claims(options->pins, observed->subnet, findings) ?:
-            policy_resolve_known(a, policy, observed->subnet, &names, options->in_force, findings, &out.memberships);
-        if (r < 0)
-                return r;
-
-        /* what each table should hold */
-        r = desired_compute(a, out.memberships, &out.desired) ?: mark_frozen(a, out.memberships, out.desired);
+        r = resolve(a, policy, observed->subnet, options, findings, &out);
         if (r < 0)
                 return r;
 
@@ -304,7 +329,7 @@ int reconcile(struct arena *a, const struct policy *policy, const struct observe
                 return r;
         if (!options->in_force)
                 report_default(policy, out.plan, observed, findings);
-        report_frozen(&out, findings);
+        report_frozen(&out, observed, findings);
         if (findings->out_of_memory)
                 return -ENOMEM;
         *ret = out;

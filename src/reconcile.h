@@ -18,11 +18,16 @@ struct reconciled {
 };
 
 /* With options->in_force, errors about single ports freeze these ports and refuse nothing (policy/freeze.h); each frozen endport
- * is a finding, PORT_FROZEN. memory may be NULL. Returns 0, -EBADMSG (refused: findings say why; nothing may be sent), -ENOMEM.
- * *ret is set only on 0; it lives in the arena and borrows policy and observed->subnet. */
+ * whose table was asked for is a finding, PORT_FROZEN. memory may be NULL. Returns 0, -EBADMSG (refused: findings say why; nothing
+ * may be sent), -ENOMEM. *ret is set only on 0; it lives in the arena and borrows policy and observed->subnet. */
 int reconcile(struct arena *a, const struct policy *policy, const struct observed *observed,
               const struct index_memory *memory, const struct plan_options *options, struct findings *findings,
               struct reconciled *ret);
+
+/* The same for what only compares or shows tables, of which some may not have been read: it does not check the SM, and reports
+ * nothing else of a plan. ret->plan is NULL without options->in_force: a new policy may need more room than a table has. */
+int reconcile_tables(struct arena *a, const struct policy *policy, const struct observed *observed,
+                     const struct plan_options *options, struct findings *findings, struct reconciled *ret);
 
 /* Adds a warning for each port whose link is up and whose peer did not answer discovery. The peer is not in the snapshot, so pkeyd
  * writes nothing to it, although the policy may name it. known: the ports seen before, to name the peer; may be NULL. Returns the

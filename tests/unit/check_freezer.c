@@ -94,6 +94,7 @@ static void make_decision(struct decision *d, unsigned first, unsigned n)
                 d->desired.ports[i] = (struct desired_port) { keys, 2 };
         }
         d->plan = (struct plan) { .subnet = s, .frozen = arena_new_array(arena, enum freeze, s->n_ports) };
+        d->desired.frozen = d->plan.frozen;
         d->r = (struct reconciled) {
                 .desired = &d->desired, .given = &d->desired, .certain = d->certain, .plan = &d->plan,
         };

@@ -9,6 +9,7 @@
 #include "fake_fabric.h"
 #include "reconcile.h"
 #include "subnet/known.h"
+#include "util/text.h"
 
 static const char policy_text[] = "version: 1\n"
                                   "partitions:\n"
@@ -396,6 +397,74 @@ START_TEST(test_frozen)
 }
 END_TEST
 
+static int judge_tables(struct scene *s, bool in_force, const struct observed *observed)
+{
+        struct plan_options options = { .enforcement = ENFORCEMENT_BOTH, .in_force = in_force };
+
+        findings_done(&s->findings);
+        s->findings = (struct findings) { .arena = s->a };
+        return reconcile_tables(s->a, s->policy, observed, &options, &s->findings, &s->decision);
+}
+
+/* What only compares says the same as the plan, but neither refuses nor freezes for the sake of the SM. */
+START_TEST(test_tables)
+{
+        struct scene s;
+
+        ck_assert_int_eq(decide_in_force(&s, disputed_policy), 0);
+        s.f.subnet->sm = SUBNET_NONE;
+        s.f.subnet->sm_lid.v = 77;
+        ck_assert_int_eq(judge_tables(&s, false, fake_fabric_observe(&s.f, s.a)), -EBADMSG);
+        ck_assert_int_eq(judge_tables(&s, true, fake_fabric_observe(&s.f, s.a)), 0);
+        ck_assert_ptr_nonnull(strstr(find_finding(&s, FINDING_PORT_FROZEN)->text, "stays as it is (0x0055 0x8055 0xffff)"));
+        for (unsigned h = 0; h < 3; h++)
+                ck_assert_int_eq(s.decision.desired->frozen[s.f.leaf[h]], h == 1 ? FREEZE_LINES : FREEZE_NONE);
+        ck_assert_uint_eq(s.decision.desired->ports[s.f.host[1]].n_wanted, 3);
+        ck_assert_uint_eq(s.decision.given->ports[s.f.host[1]].n_wanted, 2);
+        done(&s);
+}
+END_TEST
+
+/* A port whose table nobody asked for is frozen, and not in the findings; one that did not answer is. */
+START_TEST(test_tables_unread)
+{
+        struct scene s;
+        struct observed *observed;
+
+        ck_assert_int_eq(decide_in_force(&s, disputed_policy), 0);
+        observed = fake_fabric_observe(&s.f, s.a);
+        observed->tables[s.f.host[1]].source = TABLE_UNKNOWN;
+        ck_assert_int_eq(judge_tables(&s, true, observed), 0);
+        ck_assert_int_eq(s.decision.desired->frozen[s.f.host[1]], FREEZE_LINES);
+        ck_assert_uint_eq(s.findings.n_errors, 1);
+        observed->tables[s.f.host[1]].failure = MAD_TIMED_OUT;
+        ck_assert_int_eq(judge_tables(&s, true, observed), 0);
+        ck_assert_ptr_nonnull(strstr(find_finding(&s, FINDING_PORT_FROZEN)->text, "(no known entries)"));
+        done(&s);
+}
+END_TEST
+
+/* A table that is too small freezes its port if the policy is in force; a new policy only differs there. */
+START_TEST(test_tables_capacity)
+{
+        _cleanup_text_ struct text t = {};
+        struct scene s;
+
+        text_add(&t, "version: 1\npartitions:\n");
+        for (unsigned i = 0; i < FAKE_CAPACITY; i++)
+                text_add(&t, "  p%u: {pkey: 0x%04x, members: {node1: full}}\n", i, 0x0101 + i);
+        ck_assert_int_eq(decide_text(&s, t.bytes, 0, 1), -EBADMSG);
+        ck_assert_int_eq(judge_tables(&s, false, fake_fabric_observe(&s.f, s.a)), 0);
+        ck_assert_int_eq(s.decision.desired->frozen[s.f.host[1]], FREEZE_NONE);
+        ck_assert_ptr_null(s.decision.plan);
+        ck_assert_int_eq(judge_tables(&s, true, fake_fabric_observe(&s.f, s.a)), 0);
+        ck_assert_int_eq(s.decision.desired->frozen[s.f.host[1]], FREEZE_CAPACITY);
+        ck_assert_uint_eq(s.decision.desired->ports[s.f.host[1]].n_wanted, 1);
+        ck_assert_uint_eq(s.findings.n_errors, 1);
+        done(&s);
+}
+END_TEST
+
 /* An error about the whole fabric stops everything, even with a policy in force. */
 START_TEST(test_fatal_in_force)
 {
@@ -437,6 +506,9 @@ int main(void)
         tcase_add_test(t, test_silent_was_known);
         tcase_add_test(t, test_guid_in_two_places);
         tcase_add_test(t, test_frozen);
+        tcase_add_test(t, test_tables);
+        tcase_add_test(t, test_tables_unread);
+        tcase_add_test(t, test_tables_capacity);
         tcase_add_test(t, test_fatal_in_force);
         tcase_add_test(t, test_refused_when_new);
         suite_add_tcase(s, t);
