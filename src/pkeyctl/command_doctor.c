@@ -410,7 +410,7 @@ static int resolve(struct context *ctx, struct doctor_facts *facts)
 
         if (!ctx->policy)
                 return 0;
-        resolved = pipeline_resolve(ctx);
+        resolved = pipeline_resolve(ctx, true);
         if (resolved < 0 && resolved != -EBADMSG)
                 return resolved;
         r = take_findings(ctx, FINDING_ERROR, FINDING_ERROR, NULL, false, &facts->host.policy_errors) ?:

@@ -386,7 +386,7 @@ static void text_explain(struct context *ctx, const void *result)
 static int make_tables(struct context *ctx, uint32_t port, struct explain_table *by_policy, struct explain_table *in_hardware)
 {
         const struct observed_table *t = &ctx->observed->tables[port];
-        const struct desired_port *wanted = ctx->desired ? &ctx->desired->ports[port] : NULL;
+        const struct desired_port *wanted = ctx->given ? &ctx->given->ports[port] : NULL;
         int r = wanted ? explain_table_make(ctx->arena, wanted->wanted, wanted->n_wanted, by_policy) : 0;
 
         return r < 0 || t->source != TABLE_READ ? r : explain_table_make(ctx->arena, t->entries, t->capacity, in_hardware);

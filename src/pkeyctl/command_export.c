@@ -188,7 +188,7 @@ static int read_fabric(struct context *ctx)
                 return findings_error(&ctx->findings, FINDING_USAGE, "leave --topology out",
                                       "export: the policy keeps P_Keys of others (owns, or unmanaged: keep), and only the tables "
                                       "show which ports have them: OpenSM would remove them");
-        return pipeline_read_topology(ctx);
+        return pipeline_read_topology(ctx) ?: observed_new(ctx->arena, ctx->subnet, &ctx->observed);
 }
 
 int command_export(struct context *ctx)
@@ -198,7 +198,7 @@ int command_export(struct context *ctx)
         const char *bytes;
         size_t n;
         int r = pipeline_read_opensm_conf(ctx, ctx->settings->opensm_config, &opensm) ?: read_fabric(ctx) ?:
-                pipeline_resolve(ctx) ?: collect(ctx, &opensm, &file);
+                pipeline_resolve(ctx, true) ?: collect(ctx, &opensm, &file);
 
         if (r < 0)
                 return r;

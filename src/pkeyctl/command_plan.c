@@ -49,10 +49,15 @@ static json_t *change_object(struct doc *d, const struct change *c)
 
 static json_t *frozen_object(struct doc *d, uint32_t port)
 {
-        enum freeze why = d->ctx->plan->frozen[port];
+        enum freeze why = d->ctx->desired->frozen[port];
 
         return doc_port(d, port, "{s:s, s:s, s:s}", "reason", freeze_to_string(why), "detail", freeze_reason(why),
                         "way_out", freeze_way_out(why));
+}
+
+json_t *json_frozen_ports(struct doc *d, const struct endports *frozen)
+{
+        return JSON_ARRAY(i, frozen->n, frozen_object(d, frozen->ports[i]));
 }
 
 void json_plan(struct doc *d, const void *result)
@@ -65,7 +70,7 @@ void json_plan(struct doc *d, const void *result)
                 "memberships", JSON_ARRAY(i, r->changes.n, change_object(d, &r->changes.items[i])),
                 "phases", JSON_ARRAY_IF(i, PLAN_N_PHASES, plan->steps[i].n_writes > 0, phase_object(d, &plan->steps[i])),
                 "reach", json_reach(d, &r->reach), "unreachable", json_unreachable(d, r->unreachable.ports, r->unreachable.n), "silent", r->n_silent,
-                "frozen", JSON_ARRAY(i, r->frozen.n, frozen_object(d, r->frozen.ports[i])), "held", json_held(d, output_held(d->ctx)));
+                "frozen", json_frozen_ports(d, &r->frozen), "held", json_held(d, output_held(d->ctx)));
 }
 
 /* --- text ------------------------------------------------------------------------------------------------------------ */

@@ -165,7 +165,7 @@ static json_t *peer_object(struct doc *d, uint32_t peer)
 
 static json_t *whole_port_object(struct doc *d, uint32_t port)
 {
-        const struct desired_port *wanted = d->ctx->desired ? &d->ctx->desired->ports[port] : NULL;
+        const struct desired_port *wanted = d->ctx->given ? &d->ctx->given->ports[port] : NULL;
         const struct observed_table *t = &d->ctx->observed->tables[port];
         json_t *o = port_object(d, port);
 
@@ -221,9 +221,9 @@ static const char *entry_source(struct context *ctx, uint32_t port, struct p_key
         const struct desired_port *wanted;
         const struct port_membership *membership;
 
-        if (!ctx->desired)
+        if (!ctx->given)
                 return "";
-        wanted = &ctx->desired->ports[port];
+        wanted = &ctx->given->ports[port];
         if (!p_keys_hold(wanted->wanted, wanted->n_wanted, key))
                 return "not in the policy";
         return output_line(ctx, port, p_key_base(key), &membership);
@@ -238,7 +238,7 @@ static void add_entry(struct context *ctx, struct text_table *t, uint32_t port, 
 static void print_table(struct context *ctx, uint32_t port)
 {
         const struct observed_table *table = &ctx->observed->tables[port];
-        const struct desired_port *wanted = ctx->desired ? &ctx->desired->ports[port] : NULL;
+        const struct desired_port *wanted = ctx->given ? &ctx->given->ports[port] : NULL;
         struct text_table t;
 
         printf("  table         %u of %u entries used\n", observed_table_count(table), table->capacity);

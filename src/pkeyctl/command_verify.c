@@ -12,6 +12,11 @@
 #define ATTEMPTS   6
 #define PAUSE_NSEC (200 * 1000 * 1000)
 
+struct verify_result {
+        struct verification *v;
+        struct endports frozen;
+};
+
 /* --- JSON ------------------------------------------------------------------------------------------------------------ */
 
 static json_t *kernel_difference(struct doc *d, const struct kernel_difference *k)
@@ -39,10 +44,12 @@ json_t *json_differences(struct doc *d, const struct verification *v)
 
 static void json_verify(struct doc *d, const void *result)
 {
-        const struct verification *r = result;
+        const struct verify_result *r = result;
+        const struct verification *v = r->v;
 
-        doc_add(d, d->root, "{s:i, s:i, s:i, s:o, s:o}", "ports", r->n_ports, "kernel_ports", r->n_kernel_ports, "silent", r->n_silent,
-                "differ", json_differences(d, r), "unreachable", json_unreachable(d, r->unreachable, r->n_unreachable));
+        doc_add(d, d->root, "{s:i, s:i, s:i, s:o, s:o, s:o}", "ports", v->n_ports, "kernel_ports", v->n_kernel_ports,
+                "silent", v->n_silent, "differ", json_differences(d, v), "unreachable", json_unreachable(d, v->unreachable, v->n_unreachable),
+                "frozen", json_frozen_ports(d, &r->frozen));
 }
 
 /* --- text ------------------------------------------------------------------------------------------------------------ */
@@ -114,27 +121,28 @@ static void print_counts(const struct verification *v)
 
 static void text_verify(struct context *ctx, const void *result)
 {
-        const struct verification *r = result;
+        const struct verify_result *r = result;
+        const struct verification *v = r->v;
 
-        print_differences(ctx, r);
-        text_kernel(ctx, r);
-        for (uint32_t i = 0; i < r->n_unreachable; i++) {
-                uint32_t port = r->unreachable[i];
+        print_differences(ctx, v);
+        text_kernel(ctx, v);
+        for (uint32_t i = 0; i < v->n_unreachable; i++) {
+                uint32_t port = v->unreachable[i];
                 const struct subnet_port *p = &ctx->subnet->ports[port];
 
                 printf("not read: %s (LID %u, GUID 0x%016" PRIx64 "): %s%s\n", output_label(ctx, port), p->lid.v, p->guid.v,
                        output_failure(ctx, port),
                        ctx->observed->tables[port].source == TABLE_ASSUMED ? "; taken to hold what the last policy gave it" : "");
         }
-        printf("%u port%s: ", r->n_ports, text_plural(r->n_ports));
+        printf("%u port%s: ", v->n_ports, text_plural(v->n_ports));
         if (ctx->status == EXIT_DONE) {
                 printf("every table matches the policy");
-                if (r->n_kernel_ports > 0)
-                        printf("; the kernel has the same for %u port%s of this host", r->n_kernel_ports,
-                               text_plural(r->n_kernel_ports));
+                if (v->n_kernel_ports > 0)
+                        printf("; the kernel has the same for %u port%s of this host", v->n_kernel_ports,
+                               text_plural(v->n_kernel_ports));
         } else {
-                print_counts(r);
-                text_unread(r->n_unreachable, r->n_silent);
+                print_counts(v);
+                text_unjudged(v->n_unreachable, v->n_silent, r->frozen.n);
         }
         putchar('\n');
 }
@@ -214,11 +222,16 @@ static int compare_kernel(struct context *ctx, struct verification *v)
 int command_verify(struct context *ctx)
 {
         static const struct printer printer = { text_verify, json_verify, OK_IF_DONE | QUIET };
+        struct verify_result result = {};
         struct verification *v;
-        int r = verify_compare(ctx->arena, ctx->desired, ctx->observed, &ctx->plan_options, &v) ?: compare_kernel(ctx, v);
+        uint32_t n_unjudged;
+        int r = verify_compare(ctx->arena, ctx->desired, ctx->observed, &ctx->plan_options, &v) ?: compare_kernel(ctx, v) ?:
+                pipeline_filter(ctx, pipeline_is_frozen, &result.frozen);
 
         if (r < 0)
                 return r;
+        result.v = v;
         v->n_silent = reconcile_report_silent(ctx->subnet, ctx->known, &ctx->findings);
-        return output(ctx, &printer, exit_status_of(v->n_differ > 0, v->n_unreachable + v->n_silent > 0), v);
+        n_unjudged = v->n_unreachable + v->n_silent + result.frozen.n;
+        return output(ctx, &printer, exit_status_of(v->n_differ > 0, n_unjudged > 0), &result);
 }

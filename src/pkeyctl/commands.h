@@ -85,6 +85,8 @@ struct plan_result {
 int plan_describe(struct context *ctx, struct plan_result *ret);
 /* Adds a struct plan_result to the JSON of a command. */
 void json_plan(struct doc *d, const void *result);
+/* Frozen ports, each with the reason and the way out. */
+json_t *json_frozen_ports(struct doc *d, const struct endports *frozen);
 /* Who can no longer talk to whom, and who now can. */
 json_t *json_reach(struct doc *d, const struct reach_changes *r);
 void text_reach(struct context *ctx, const struct reach_changes *r);

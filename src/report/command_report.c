@@ -168,7 +168,7 @@ static void print_summary(const struct context *ctx, const struct report_data *r
                 printf(", %u differ%s from the policy", n_differ, n_differ == 1 ? "s" : "");
         else
                 printf(", none of them known to differ from the policy");
-        text_unread(r->unreachable.n, r->n_silent);
+        text_unjudged(r->unreachable.n, r->n_silent, r->frozen.n);
         putchar('\n');
 }
 

@@ -71,6 +71,7 @@ struct context {
         struct observed *observed;
         struct memberships *memberships;
         struct desired *desired;
+        const struct desired *given;   /* what the policy gives frozen ports, too (reconcile.h); NULL with a plan */
         struct plan *plan;
         const struct known *known;     /* endports that pkeyd has seen; NULL: not read */
         const struct pins *pins;       /* by which the policy names nodes; NULL: by the names that they give themselves */

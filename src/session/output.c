@@ -21,12 +21,14 @@ void text_findings(struct context *ctx, bool terse)
         output_fail(ctx, findings_print(stderr, &rest, least));
 }
 
-void text_unread(uint32_t n_unreachable, uint32_t n_silent)
+void text_unjudged(uint32_t n_unreachable, uint32_t n_silent, uint32_t n_frozen)
 {
         if (n_unreachable > 0)
                 printf(", %u could not be read", n_unreachable);
         if (n_silent > 0)
                 printf(", the other end of %u link%s up did not answer discovery", n_silent, n_silent == 1 ? " that is" : "s that are");
+        if (n_frozen > 0)
+                printf(", %u %s frozen", n_frozen, n_frozen == 1 ? "is" : "are");
 }
 
 void text_table_print(struct context *ctx, struct text_table *t)

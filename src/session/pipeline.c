@@ -3,8 +3,8 @@
 
 #include <errno.h>
 
-#include "pins/claims.h"
 #include "policy/typing_error.h"
+#include "reconcile.h"
 #include "shell/file.h"
 #include "shell/opensm_program.h"
 
@@ -205,31 +205,55 @@ bool pipeline_is_unreachable(const struct context *ctx, uint32_t port)
 
 bool pipeline_is_frozen(const struct context *ctx, uint32_t port)
 {
-        return ctx->plan && ctx->plan->frozen[port] != FREEZE_NONE && ctx->subnet->ports[port].role == PORT_ENDPORT;
+        return ctx->desired && ctx->desired->frozen[port] != FREEZE_NONE && ctx->subnet->ports[port].role == PORT_ENDPORT;
 }
 
 void pipeline_note_in_force(struct context *ctx)
 {
         const struct generation *g = control_get_status(ctx->control)->in_force;
+        bool has_errors = false, freezes = false;
 
-        for (size_t i = 0; g && i < ctx->findings.n; i++)
-                if (ctx->findings.items[i].severity == FINDING_ERROR && ctx->findings.items[i].code != FINDING_PORT_FROZEN) {
-                        (void) findings_add(&ctx->findings, FINDING_NOTE, FINDING_PORT_FROZEN, NULL,
-                                            "the policy in force (generation %" PRIu64 ") has the same errors: pkeyd freezes "
-                                            "the ports concerned, and plans all others", g->number);
-                        return;
-                }
+        for (size_t i = 0; i < ctx->findings.n; i++) {
+                bool is_frozen = ctx->findings.items[i].code == FINDING_PORT_FROZEN;
+
+                has_errors |= ctx->findings.items[i].severity == FINDING_ERROR && !is_frozen;
+                freezes |= is_frozen;
+        }
+        if (g && has_errors)
+                (void) findings_add(&ctx->findings, FINDING_NOTE, FINDING_PORT_FROZEN, NULL,
+                                    "the policy in force (generation %" PRIu64 ") has the same errors: pkeyd %s", g->number,
+                                    freezes ? "freezes the ports concerned, and plans all others"
+                                            : "carries it out for all ports that are in the fabric");
 }
 
 /* --- the decision ---------------------------------------------------------------------------------------------------- */
 
-int pipeline_resolve(struct context *ctx)
+static bool is_in_force(const struct context *ctx)
 {
-        const struct policy_memory memory = { ctx->known, ctx->pins };
+        const struct generation *g = ctx->control ? control_get_status(ctx->control)->in_force : NULL;
+
+        return g && generation_has_policy(g, ctx->files->policy_bytes, ctx->files->n_policy_bytes);
+}
+
+int pipeline_resolve(struct context *ctx, bool judges)
+{
+        struct plan_options *options = &ctx->plan_options;
+        bool in_force = is_in_force(ctx);
+        struct reconciled decision;
+        int r;
 
         if (!ctx->policy)
                 return 0;
-        return pins_report_claims(ctx->pins, ctx->subnet, &ctx->findings) ?:
-               policy_resolve_known(ctx->arena, ctx->policy, ctx->subnet, &memory, false, &ctx->findings, &ctx->memberships) ?:
-               desired_compute(ctx->arena, ctx->memberships, &ctx->desired);
+        options->known = ctx->known;
+        options->pins = ctx->pins;
+        options->in_force = in_force || !judges;
+        r = reconcile_tables(ctx->arena, ctx->policy, ctx->observed, options, &ctx->findings, &decision);
+        if (r < 0)
+                return r;
+        if (in_force)
+                pipeline_note_in_force(ctx);
+        ctx->memberships = decision.memberships;
+        ctx->desired = decision.desired;
+        ctx->given = decision.given;
+        return 0;
 }

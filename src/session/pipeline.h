@@ -56,12 +56,13 @@ int pipeline_select(struct context *ctx);
 int pipeline_find(struct context *ctx, const struct policy *policy, const struct subnet *s, const struct known *known,
                   const char *text, struct endports *ret);
 
-/* Memberships, and what each table should hold; nothing without a policy. */
-int pipeline_resolve(struct context *ctx);
+/* Memberships, and what each table should hold; nothing without a policy. Errors about single ports freeze these ports and refuse
+ * nothing (policy/freeze.h) if the policy is in force, or if the command does not judge it. */
+int pipeline_resolve(struct context *ctx, bool judges);
 
 /* The ports for which `is_wanted` is true, in the context's arena. Returns 0 or -ENOMEM. */
 int pipeline_filter(struct context *ctx, bool (*is_wanted)(const struct context *ctx, uint32_t port), struct endports *ret);
-/* Returns whether it is a managed port whose table was not read; an endport that the plan freezes. */
+/* Returns whether it is a managed port whose table was not read; a frozen endport. */
 bool pipeline_is_unreachable(const struct context *ctx, uint32_t port);
 bool pipeline_is_frozen(const struct context *ctx, uint32_t port);
 

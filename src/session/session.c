@@ -362,8 +362,8 @@ static struct generation *remembered_generation(struct context *ctx, const struc
         return STEAL(g);
 }
 
-/* CONTROL_READ needs only the names of known endports, so that it knows hosts that are down, and the pins. It assumes nothing of
- * tables, so it drops the knowledge; and unless names are pinned, it misses nothing without a state directory. */
+/* CONTROL_READ needs only the names of known endports, so that it knows hosts that are down, the pins, and the policy in force. It
+ * assumes nothing of tables, so it drops the knowledge; and unless names are pinned, it works without a state directory. */
 static int load_state(struct context *ctx, enum control_goal goal, struct control_start *ret)
 {
         bool writing = goal == CONTROL_APPLY, is_open = ctx->remembered && goal == CONTROL_READ;
@@ -385,9 +385,11 @@ static int load_state(struct context *ctx, enum control_goal goal, struct contro
         if (goal == CONTROL_READ) {
                 (void) knowledge_free(m->knowledge);
                 m->knowledge = knowledge_new();
-                return m->knowledge ? 0 : -ENOMEM;
+                if (!m->knowledge)
+                        return -ENOMEM;
+        } else {
+                session_report_state(ctx, writing);
         }
-        session_report_state(ctx, writing);
         ret->in_force = remembered_generation(ctx, m);
         return 0;
 }
@@ -478,7 +480,7 @@ int session_provide(struct context *ctx, unsigned needs, session_choose_t choose
         if (r == 0 && needs & NEED_TABLES)
                 r = session_sweep(ctx, CONTROL_READ, &hooks);
         if (r == 0 && needs & NEED_TABLES)
-                r = pipeline_resolve(ctx);
+                r = pipeline_resolve(ctx, needs & TAKES_POLICY);
         if (r == 0 && needs & NEED_PLAN)
                 r = session_sweep(ctx, CONTROL_PLAN, NULL);
         return r;

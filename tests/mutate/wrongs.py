@@ -995,6 +995,7 @@ FILE_REPORT = "src/util/file_report.c"
 YAML_TREE = "src/util/yaml_tree.c"
 RECONCILE = "src/reconcile.c"
 FREEZER = "src/conditions/freezer.c"
+PIPELINE = "src/session/pipeline.c"
 WATCH = "src/watch/watch.c"
 
 WRONGS += [
@@ -1025,6 +1026,12 @@ WRONGS += [
     Wrong("freeze-no-small-table-of-those-that-compare", RECONCILE, "        if (r == 0 && options->in_force)\n", "        if (r == 0 && !options->in_force)\n"),
     Wrong("freeze-reports-what-nobody-asked-for", RECONCILE, "                    (t->entries && t->source == TABLE_UNKNOWN && t->failure == MAD_ANSWERED) || n++", "                    (!t && !t->entries) || n++"),
     Wrong("freeze-reports-only-what-answers", RECONCILE, "t->source == TABLE_UNKNOWN && t->failure == MAD_ANSWERED)", "t->source == TABLE_UNKNOWN)"),
+    Wrong("session-judges-what-is-in-force", PIPELINE, "options->in_force = in_force || !judges;", "options->in_force = !judges;"),
+    Wrong("session-judges-what-it-shows", PIPELINE, "options->in_force = in_force || !judges;", "options->in_force = in_force || (judges && !judges);"),
+    Wrong("session-every-policy-is-in-force", PIPELINE, "        return g && generation_has_policy(g, ctx->files->policy_bytes, ctx->files->n_policy_bytes);", "        return g != NULL && ctx->files;"),
+    Wrong("session-freezes-what-is-absent", PIPELINE, "                freezes |= is_frozen;\n", "                freezes = true;\n"),
+    Wrong("show-wants-what-a-frozen-port-holds", "src/pkeyctl/command_show.c", "        const struct desired_port *wanted = d->ctx->given ? &d->ctx->given->ports[port] : NULL;", "        const struct desired_port *wanted = d->ctx->given ? &d->ctx->desired->ports[port] : NULL;"),
+    Wrong("verify-frozen-is-right", "src/pkeyctl/command_verify.c", "v->n_unreachable + v->n_silent + result.frozen.n;", "v->n_unreachable + v->n_silent;"),
     Wrong("freeze-is-right", WATCH, "r->judged = JUDGED_NOT; /* what it holds is neither right nor wrong */", "judge_right(k, r);"),
     Wrong("freezer-higher-of-both", FREEZER, "p_key_is_full(two.x) == higher ? two.x : two.y;", "p_key_is_full(two.x) != higher ? two.x : two.y;"),
     Wrong("freezer-unknown-is-given", FREEZER, "(struct desired_port) { capped.wanted, capped.n_wanted, most", "(struct desired_port) { most->wanted, most->n_wanted, most"),

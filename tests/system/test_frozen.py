@@ -47,6 +47,22 @@ def stop(daemon):
     check_equal(daemon.stop(), 0, "exit status of pkeyd after SIGTERM; it said:\n" + daemon.text())
 
 
+def texts(result, severity, code=None):
+    """What a command that wrote JSON has found of this severity."""
+    return [f["text"] for f in result["findings"] if f["severity"] == severity and code in (None, f["code"])]
+
+
+def show_all(fabric, path, words, *pair):
+    """Each command that shows the fabric shows it, and these words among its errors. Returns their results."""
+    results = {}
+    for command in (["ports"], ["port", pair[0]], ["partitions"], ["matrix"], ["explain", *pair]):
+        command = command if command[0] == "explain" else ["show", *command]
+        results[command[1]] = fabric.pkeyctl(*command, "--policy", path, "--json").expect(0, 2).json()
+        check_equal(results[command[1]]["ok"], True, " ".join(command))
+        check(any(words in t for t in texts(results[command[1]], "error")), command, "does not report:", words)
+    return results
+
+
 # --- names ------------------------------------------------------------------------------------------------------------
 
 def names_fabric():
@@ -149,6 +165,19 @@ def test_plan_beside_a_second_host():
         report = fabric.pkeyctl("report", "--policy", path, "--json").expect(3).json()
         check_equal([report["counts"][key] for key in ("unreachable", "silent", "frozen")], [0, 0, 2], "counts of the report")
 
+        # the other commands work, too, and say the same
+        result = fabric.pkeyctl("verify", path, "--json").expect(3).json()
+        check_equal((len(result["frozen"]), result["differ"], result["unreachable"]), (2, [], []), "verify")
+        check_equal(sorted(f["reason"] for f in result["frozen"]), ["lines", "name"], "frozen ports of verify")
+        check(any("freezes the ports" in t for t in texts(result, "note")), "why verify does not refuse it:", result["findings"])
+        check("0 differ from the policy, 2 are frozen" in fabric.pkeyctl("verify", path).expect(3).out, "text of verify")
+        check("2 are frozen" in fabric.pkeyctl("report", "--policy", path, "--output", fabric.path("r.html")).expect(3).out, "report")
+        shown = show_all(fabric, path, "disagree", "node0003", "node0001")
+        check_equal(len(texts(shown["ports"], "error", "port.frozen")), 2, "frozen ports of show ports")
+        check(not texts(shown["port"], "error", "port.frozen"), "frozen ports whose tables were not read:", shown["port"])
+        shown = fabric.pkeyctl("show", "port", "node0002", "--policy", path, "--json").expect(0).json()["ports"]
+        check_equal({p["port_guid"]: p["wanted"] for p in shown}["0x%016x" % fabric.topology.port_guid("impostor")],
+                    ["0x0010", "0x7fff"], "what the lines give the impostor")
         # the rest of a change is planned and applied
         other = fabric.write("other.yaml", names_policy({"node0003": "full", "node0005": "full"}).yaml())
         fabric.pkeyctl("plan", other).expect(2)
@@ -159,6 +188,27 @@ def test_plan_beside_a_second_host():
         # with an empty state directory it is a new policy
         fresh = fabric.run([*fabric.pkeyctl_arguments("plan", path), "--state-dir", fabric.path("fresh")]).expect(1)
         check("disagree" in fresh.err, "plan of a new policy:", fresh)
+        fresh = fabric.run([*fabric.pkeyctl_arguments("verify", path), "--state-dir", fabric.path("fresh")]).expect(1)
+        check("disagree" in fresh.err and "is frozen" not in fresh.err, "verify of a new policy:", fresh)
+        fresh = fabric.run([*fabric.pkeyctl_arguments("show", "ports", "--policy", path), "--state-dir", fabric.path("fresh")])
+        check("disagree" in fresh.expect(0).err, "show of a new policy:", fresh)
+
+
+def test_twins():
+    """Two hosts with one name are frozen from the beginning; nothing refuses the policy."""
+    with names_fabric() as fabric:
+        policy = Policy().add("storage", STORAGE, {"node0002": "full", "node0004": "limited"})
+        path = fabric.write("partitions.yaml", policy.yaml())
+        check_equal(len(fabric.pkeyctl("plan", path, "--json").expect(2).json()["frozen"]), 2, "frozen ports of a new policy")
+        result = fabric.pkeyctl("verify", path, "--json").expect(2).json()
+        check_equal("node0002" in {d["node"] for d in result["differ"]}, False, "verify of a new policy")
+        fabric.apply(path).expect(3)
+        for command in (["plan", path], ["report", "--policy", path]):
+            fabric.pkeyctl(*command, "--json").expect(3)
+        result = fabric.pkeyctl("verify", path, "--json").expect(3).json()
+        check_equal([(f["node"], f["reason"]) for f in result["frozen"]], [("node0002", "name")] * 2, "frozen ports")
+        check_equal((result["ok"], result["differ"]), (False, []), "verify")
+        show_all(fabric, path, "another adapter has the same name", "node0002", "node0003")
 
 
 # --- strict -----------------------------------------------------------------------------------------------------------
@@ -196,8 +246,32 @@ def test_strict_with_an_unplugged_host():
         fabric.console('ReLink "node0004"')
         fabric.heavy_sweep()
         wait_for_keys(fabric, "node0004", TENANT | 0x8000)
+        wait_for(lambda: fabric.pkeyctl("plan", fabric.path("partitions.yaml")).status == 0, "pkeyd to repair the other tables")
         stop(daemon)
-        fabric.pkeyctl("plan", fabric.path("partitions.yaml")).expect(0)
+
+
+def test_strict_without_a_daemon():
+    """Each command says of the policy in force what plan and report do: one host is down, and nothing else is wrong."""
+    with Fabric(two_level(2, 1, 3)) as fabric:
+        path = fabric.write("partitions.yaml", strict_policy(node0005="full"))
+        fabric.apply(path).expect(0)
+        fabric.console('Unlink "node0004"')
+        fabric.heavy_sweep()
+        fabric.apply(path).expect(0)
+        words = "'node0004' is not in the fabric now"
+        for command in (["plan", path], ["report", "--policy", path], ["verify", path]):
+            result = fabric.pkeyctl(*command, "--json").expect(0).json()
+            check(result["ok"] and any(words in t for t in texts(result, "error")), command, result["findings"])
+            check(command[0] == "report" or any("for all ports that are in the fabric" in t for t in texts(result, "note")), command,
+                  "does not say why it is not refused:", result["findings"])
+            check(not any("freezes" in t for t in texts(result, "note")), "nothing is frozen:", result["findings"])
+        show_all(fabric, path, words, "node0002", "node0005")
+
+        # a policy that is not in force is refused, unless a command only shows something
+        other = fabric.write("other.yaml", strict_policy(node0006="full"))
+        check(words in fabric.pkeyctl("verify", other).expect(1).err, "verify")
+        for result in show_all(fabric, other, words, "node0002", "node0006").values():
+            check(not any("policy in force" in t for t in texts(result, "note")), "it is not in force:", result["findings"])
 
 
 if __name__ == "__main__":
