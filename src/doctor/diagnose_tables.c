@@ -175,6 +175,17 @@ static void diagnose_unread(struct diagnosis_list *l)
         diagnosis_add(l, DIAGNOSIS_TABLE_UNREAD, &unread, "%u table%s could not be read", unread.n, text_plural(unread.n));
 }
 
+static void diagnose_frozen(struct diagnosis_list *l)
+{
+        const struct doctor_facts *f = l->facts;
+        struct places frozen = {};
+
+        for (uint32_t i = 0; f->desired && f->desired->frozen && i < f->subnet->n_ports; i++)
+                if (f->desired->frozen[i] != FREEZE_NONE && f->subnet->ports[i].role == PORT_ENDPORT)
+                        places_add(l, &frozen, i, freeze_reason(f->desired->frozen[i]));
+        diagnosis_add(l, DIAGNOSIS_PORT_FROZEN, &frozen, "%u port%s frozen", frozen.n, frozen.n == 1 ? " is" : "s are");
+}
+
 static void diagnose_differences(struct diagnosis_list *l)
 {
         const struct verification *v = l->facts->verification;
@@ -374,6 +385,7 @@ void diagnose_tables(struct diagnosis_list *l)
         diagnose_self(l);
         diagnose_index0(l);
         diagnose_stale(l);
+        diagnose_frozen(l);
         diagnose_differences(l);
         diagnose_overflow(l);
         diagnose_capacity(l);

@@ -167,7 +167,8 @@ static struct doctor_file inspect_file(struct context *ctx, const char *path, ui
         };
 }
 
-/* Adds the findings of these severities to the lines: with a file, those about it, or those about anything else. */
+/* Adds the findings of these severities to the lines: with a file, those about it, or those about anything else. Frozen ports are a
+ * diagnosis of their own. */
 static int take_findings(struct context *ctx, enum finding_severity least, enum finding_severity most, const char *file,
                          bool about_file, struct doctor_lines *lines)
 {
@@ -182,7 +183,7 @@ static int take_findings(struct context *ctx, enum finding_severity least, enum 
                 const struct finding *f = &ctx->findings.items[i];
                 bool is_about_file = file && f->where.file && strcmp(f->where.file, file) == 0;
 
-                if (f->severity < least || f->severity > most || is_about_file != about_file)
+                if (f->severity < least || f->severity > most || is_about_file != about_file || f->code == FINDING_PORT_FROZEN)
                         continue;
                 items[n] = arena_printf(ctx->arena, "%s%s", location_format(ctx->arena, &f->where) ?: "", f->text);
                 if (!items[n++])
@@ -402,7 +403,7 @@ static int probe(struct context *ctx, struct doctor_facts *facts)
         return r;
 }
 
-/* What the policy wants here; its errors in this fabric become diagnoses. */
+/* What the policy wants here; its errors in this fabric become diagnoses. Those of a policy in force do not refuse it. */
 static int resolve(struct context *ctx, struct doctor_facts *facts)
 {
         struct verification *v;
@@ -413,8 +414,8 @@ static int resolve(struct context *ctx, struct doctor_facts *facts)
         resolved = pipeline_resolve(ctx, true);
         if (resolved < 0 && resolved != -EBADMSG)
                 return resolved;
-        r = take_findings(ctx, FINDING_ERROR, FINDING_ERROR, NULL, false, &facts->host.policy_errors) ?:
-            turn_findings(ctx, FINDING_WARNING, FINDING_WARNING, &facts->host.policy_warnings);
+        r = resolved == 0 ? 0 : take_findings(ctx, FINDING_ERROR, FINDING_ERROR, NULL, false, &facts->host.policy_errors);
+        r = r ?: turn_findings(ctx, FINDING_WARNING, resolved == 0 ? FINDING_ERROR : FINDING_WARNING, &facts->host.policy_warnings);
         if (r == 0 && resolved == 0) {
                 r = verify_compare(ctx->arena, ctx->desired, ctx->observed, &ctx->plan_options, &v);
                 facts->desired = ctx->desired;

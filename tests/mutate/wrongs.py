@@ -1026,6 +1026,7 @@ WRONGS += [
     Wrong("freeze-no-small-table-of-those-that-compare", RECONCILE, "        if (r == 0 && options->in_force)\n", "        if (r == 0 && !options->in_force)\n"),
     Wrong("freeze-reports-what-nobody-asked-for", RECONCILE, "                    (t->entries && t->source == TABLE_UNKNOWN && t->failure == MAD_ANSWERED) || n++", "                    (!t && !t->entries) || n++"),
     Wrong("freeze-reports-only-what-answers", RECONCILE, "t->source == TABLE_UNKNOWN && t->failure == MAD_ANSWERED)", "t->source == TABLE_UNKNOWN)"),
+    Wrong("freeze-diagnoses-switch-ports", TABLES, "if (f->desired->frozen[i] != FREEZE_NONE && f->subnet->ports[i].role == PORT_ENDPORT)", "if (f->desired->frozen[i] != FREEZE_NONE)"),
     Wrong("session-judges-what-is-in-force", PIPELINE, "options->in_force = in_force || !judges;", "options->in_force = !judges;"),
     Wrong("session-judges-what-it-shows", PIPELINE, "options->in_force = in_force || !judges;", "options->in_force = in_force || (judges && !judges);"),
     Wrong("session-every-policy-is-in-force", PIPELINE, "        return g && generation_has_policy(g, ctx->files->policy_bytes, ctx->files->n_policy_bytes);", "        return g != NULL && ctx->files;"),

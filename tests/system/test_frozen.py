@@ -63,6 +63,10 @@ def show_all(fabric, path, words, *pair):
     return results
 
 
+def diagnoses(fabric, path):
+    return {f["code"]: f for f in fabric.pkeyctl("doctor", path, "--json").expect(2).json()["findings"]}
+
+
 # --- names ------------------------------------------------------------------------------------------------------------
 
 def names_fabric():
@@ -178,6 +182,11 @@ def test_plan_beside_a_second_host():
         shown = fabric.pkeyctl("show", "port", "node0002", "--policy", path, "--json").expect(0).json()["ports"]
         check_equal({p["port_guid"]: p["wanted"] for p in shown}["0x%016x" % fabric.topology.port_guid("impostor")],
                     ["0x0010", "0x7fff"], "what the lines give the impostor")
+        found = diagnoses(fabric, path)
+        check(not {"policy.refused", "policy.differs"} & set(found), "diagnoses:", sorted(found))
+        check_equal(sorted((w["node"], w["text"][:11]) for w in found["port.frozen"]["where"]),
+                    [("node0002", "another ada"), ("node0002", "two equally")], "where ports are frozen")
+        check(any("disagree" in w["text"] for w in found["policy.warnings"]["where"]), "warnings:", found["policy.warnings"])
         # the rest of a change is planned and applied
         other = fabric.write("other.yaml", names_policy({"node0003": "full", "node0005": "full"}).yaml())
         fabric.pkeyctl("plan", other).expect(2)
@@ -208,6 +217,9 @@ def test_twins():
         result = fabric.pkeyctl("verify", path, "--json").expect(3).json()
         check_equal([(f["node"], f["reason"]) for f in result["frozen"]], [("node0002", "name")] * 2, "frozen ports")
         check_equal((result["ok"], result["differ"]), (False, []), "verify")
+        found = diagnoses(fabric, path)
+        check("policy.differs" not in found, found)
+        check_equal([w["node"] for w in found["port.frozen"]["where"]], ["node0002"] * 2, "where ports are frozen")
         show_all(fabric, path, "another adapter has the same name", "node0002", "node0003")
 
 
@@ -266,10 +278,14 @@ def test_strict_without_a_daemon():
                   "does not say why it is not refused:", result["findings"])
             check(not any("freezes" in t for t in texts(result, "note")), "nothing is frozen:", result["findings"])
         show_all(fabric, path, words, "node0002", "node0005")
+        found = diagnoses(fabric, path)
+        check(not {"policy.refused", "policy.differs", "port.frozen"} & set(found), "diagnoses:", sorted(found))
+        check(words in found["policy.warnings"]["where"][0]["text"], "warnings:", found["policy.warnings"])
 
         # a policy that is not in force is refused, unless a command only shows something
         other = fabric.write("other.yaml", strict_policy(node0006="full"))
         check(words in fabric.pkeyctl("verify", other).expect(1).err, "verify")
+        check("policy.refused" in diagnoses(fabric, other), "doctor")
         for result in show_all(fabric, other, words, "node0002", "node0006").values():
             check(not any("policy in force" in t for t in texts(result, "note")), "it is not in force:", result["findings"])
 

@@ -482,6 +482,25 @@ START_TEST(tables_that_differ)
 }
 END_TEST
 
+START_TEST(ports_that_are_frozen)
+{
+        enum freeze *frozen = arena_new_array(arena, enum freeze, subnet->n_ports);
+        struct desired desired = { .subnet = subnet, .ports = arena_new_array(arena, struct desired_port, subnet->n_ports) };
+        const struct diagnosis *d;
+
+        facts.desired = &desired;
+        nothing();
+        desired.frozen = frozen;
+        nothing();
+        frozen[host[2]] = frozen[leaf[2]] = FREEZE_NAME;
+        d = only(DIAGNOSIS_PORT_FROZEN);
+        ck_assert_uint_eq(d->n_places, 1);
+        ck_assert_uint_eq(d->places[0].port, host[2]);
+        ck_assert_ptr_nonnull(strstr(d->places[0].text, "another adapter has the same name"));
+        ck_assert_str_eq(d->title, "1 port is frozen");
+}
+END_TEST
+
 /* --- capacity -------------------------------------------------------------------------------------------------------- */
 
 /* n bases besides the default one, for a host and its leaf port as far as they fit. */
@@ -770,6 +789,7 @@ int main(void)
         tcase_add_test(t, stale_keys);
         tcase_add_test(t, stale_keys_of_a_switch_that_cannot_enforce);
         tcase_add_test(t, tables_that_differ);
+        tcase_add_test(t, ports_that_are_frozen);
         tcase_add_test(t, capacity);
         tcase_add_test(t, capacity_of_both);
         tcase_add_test(t, capacity_by_policy);
