@@ -13,21 +13,31 @@ static struct opensm_manager manager_of(const struct context *ctx)
         return (struct opensm_manager) { ctx->policy, ctx->plan_options.unmanaged == UNMANAGED_KEEP };
 }
 
+static bool is_frozen(const struct context *ctx, uint32_t port)
+{
+        return port != SUBNET_NONE && pipeline_is_frozen(ctx, port);
+}
+
+/* The entries of frozen ports are those that they hold (add_held()). */
 static int collect_by_policy(struct context *ctx, const struct subnet *extended, struct partitions_file_port **ret, uint32_t *ret_n)
 {
         _cleanup_findings_ struct findings findings = { .arena = ctx->arena };
         const struct policy_memory memory = { .pins = ctx->pins };
         struct memberships *memberships;
         struct desired *desired;
-        int r = policy_resolve_known(ctx->arena, ctx->policy, extended, &memory, false, &findings, &memberships);
+        int r = policy_resolve_known(ctx->arena, ctx->policy, extended, &memory, ctx->plan_options.in_force, &findings,
+                                     &memberships);
 
         if (r == -EBADMSG)
                 findings_append_all(&ctx->findings, &findings);
-        return r ?: desired_compute(ctx->arena, memberships, &desired) ?:
-               partitions_file_collect(ctx->arena, extended, desired->ports, ret, ret_n);
+        r = r ?: desired_compute(ctx->arena, memberships, &desired);
+        for (uint32_t i = 0; i < extended->n_ports && r == 0; i++)
+                if (is_frozen(ctx, subnet_find_endport(ctx->subnet, extended->ports[i].guid)))
+                        desired->ports[i].n_wanted = 0;
+        return r ?: partitions_file_collect(ctx->arena, extended, desired->ports, ret, ret_n);
 }
 
-/* --- entries of others ------------------------------------------------------------------------------------------------ */
+/* --- entries of others, and of frozen ports --------------------------------------------------------------------------- */
 
 /* Returns whether the policy leaves some entries as they are, whoever wrote them. */
 static bool keeps_foreign(const struct context *ctx)
@@ -72,9 +82,11 @@ static int append_keys(struct context *ctx, struct partitions_file_port *p, cons
         return 0;
 }
 
-/* Adds the entries of others in the table of a port. Both entries of a base are refused later if the file cannot have them. */
-static int add_foreign(struct context *ctx, uint32_t port, struct partitions_file_port *p)
+/* Adds the entries of others in the table of a port, or all of a frozen one. Both entries of a base are refused later if the file
+ * cannot have them. */
+static int add_held(struct context *ctx, uint32_t port, struct partitions_file_port *p)
 {
+        bool all = is_frozen(ctx, port);
         const struct observed_table *t = &ctx->observed->tables[port], *filter = filter_of(ctx, port);
         const struct opensm_manager manager = manager_of(ctx);
         const char *unread = NULL;
@@ -87,8 +99,8 @@ static int add_foreign(struct context *ctx, uint32_t port, struct partitions_fil
                 unread = "its P_Key table cannot be read";
         if (unread) {
                 (void) findings_add(&ctx->findings, FINDING_WARNING, FINDING_PLAN_UNREACHABLE, NULL,
-                                    "%s: %s; the output lacks its entries from outside the policy, and OpenSM would remove them",
-                                    p->label, unread);
+                                    "%s: %s%s; the output lacks its entries%s, and OpenSM would remove them", p->label,
+                                    all ? "it is frozen, and " : "", unread, all ? "" : " from outside the policy");
                 return 0;
         }
         kept = arena_new_array(ctx->arena, struct p_key, t->capacity);
@@ -97,15 +109,16 @@ static int add_foreign(struct context *ctx, uint32_t port, struct partitions_fil
         for (uint16_t i = 0; i < t->capacity; i++) {
                 struct p_key key = t->entries[i];
 
-                if (p_key_is_used(key) && !policy_manages(manager.policy, manager.keeps_unmanaged, p_key_base(key)))
+                if (p_key_is_used(key) && (all || !policy_manages(manager.policy, manager.keeps_unmanaged, p_key_base(key))))
                         kept[n++] = passing_key(filter, key);
         }
         return append_keys(ctx, p, kept, n);
 }
 
-/* Adds the entries of others: for ports in the fabric from their tables, for absent ports from OpenSM's file. */
-static int add_all_foreign(struct context *ctx, const struct partitions_conf *conf, const struct subnet *extended,
-                           struct partitions_file_port *ports, uint32_t n)
+/* Adds the entries of others: for ports in the fabric from their tables, for absent ports from OpenSM's file; and those of frozen
+ * ports. */
+static int add_all_held(struct context *ctx, const struct partitions_conf *conf, const struct subnet *extended,
+                        struct partitions_file_port *ports, uint32_t n)
 {
         const struct opensm_manager manager = manager_of(ctx);
         struct partitions_file_port *absent = NULL;
@@ -116,8 +129,8 @@ static int add_all_foreign(struct context *ctx, const struct partitions_conf *co
         for (uint32_t i = 0; i < n && r == 0; i++) {
                 uint32_t port = subnet_find_endport(ctx->subnet, ports[i].guid);
 
-                if (port != SUBNET_NONE) {
-                        r = add_foreign(ctx, port, &ports[i]);
+                if (is_frozen(ctx, port) || (port != SUBNET_NONE && keeps_foreign(ctx))) {
+                        r = add_held(ctx, port, &ports[i]);
                 } else if (absent) {
                         const struct partitions_file_port *p = &absent[subnet_find_endport(extended, ports[i].guid)];
 
@@ -172,18 +185,14 @@ static int collect(struct context *ctx, const struct opensm_conf *opensm, struct
         r = r ?: opensm_named_guids(ctx->arena, &manager, conf, &named, &n_named);
         r = r ?: known_extend_named(ctx->arena, ctx->known ?: &none, ctx->subnet, named, n_named, NODE_UNKNOWN, &extended);
         r = r ?: collect_by_policy(ctx, extended, &ports, &n);
-        if (r == 0 && keeps_foreign(ctx))
-                r = add_all_foreign(ctx, conf, extended, ports, n);
+        r = r ?: add_all_held(ctx, conf, extended, ports, n);
         return r < 0 ? r : partitions_file_from_ports(ctx->arena, ctx->policy, conf, ports, n, ret);
 }
 
-/* The fabric, with its tables only if entries of others stay. */
 static int read_fabric(struct context *ctx)
 {
-        const struct session_hooks no_tables = { .choose = session_choose_none };
-
         if (!ctx->options->topology)
-                return session_sweep(ctx, CONTROL_READ, keeps_foreign(ctx) ? NULL : &no_tables);
+                return session_sweep(ctx, CONTROL_READ, NULL);
         if (keeps_foreign(ctx))
                 return findings_error(&ctx->findings, FINDING_USAGE, "leave --topology out",
                                       "export: the policy keeps P_Keys of others (owns, or unmanaged: keep), and only the tables "
@@ -195,14 +204,16 @@ int command_export(struct context *ctx)
 {
         struct partitions_file file;
         struct opensm_conf opensm;
+        struct endports frozen;
         const char *bytes;
         size_t n;
         int r = pipeline_read_opensm_conf(ctx, ctx->settings->opensm_config, &opensm) ?: read_fabric(ctx) ?:
-                pipeline_resolve(ctx, true) ?: collect(ctx, &opensm, &file);
+                pipeline_resolve(ctx, true) ?: collect(ctx, &opensm, &file) ?:
+                pipeline_filter(ctx, pipeline_is_frozen, &frozen);
 
         if (r < 0)
                 return r;
         file.released = true;
         return partitions_file_render(ctx->arena, &file, opensm.allow_both_pkeys, &ctx->findings, &bytes, &n) ?:
-               output_file(ctx, EXIT_DONE, bytes, n);
+               output_file(ctx, exit_status_of(false, frozen.n > 0), bytes, n);
 }

@@ -1033,6 +1033,8 @@ WRONGS += [
     Wrong("session-freezes-what-is-absent", PIPELINE, "                freezes |= is_frozen;\n", "                freezes = true;\n"),
     Wrong("show-wants-what-a-frozen-port-holds", "src/pkeyctl/command_show.c", "        const struct desired_port *wanted = d->ctx->given ? &d->ctx->given->ports[port] : NULL;", "        const struct desired_port *wanted = d->ctx->given ? &d->ctx->desired->ports[port] : NULL;"),
     Wrong("verify-frozen-is-right", "src/pkeyctl/command_verify.c", "v->n_unreachable + v->n_silent + result.frozen.n;", "v->n_unreachable + v->n_silent;"),
+    Wrong("export-frozen-by-its-lines", "src/pkeyctl/command_export.c", "                        desired->ports[i].n_wanted = 0;\n", "                        (void) desired->ports;\n"),
+    Wrong("export-frozen-holds-nothing", "src/pkeyctl/command_export.c", "if (is_frozen(ctx, port) || (port != SUBNET_NONE && keeps_foreign(ctx)))", "if (port != SUBNET_NONE && keeps_foreign(ctx))"),
     Wrong("freeze-is-right", WATCH, "r->judged = JUDGED_NOT; /* what it holds is neither right nor wrong */", "judge_right(k, r);"),
     Wrong("freezer-higher-of-both", FREEZER, "p_key_is_full(two.x) == higher ? two.x : two.y;", "p_key_is_full(two.x) != higher ? two.x : two.y;"),
     Wrong("freezer-unknown-is-given", FREEZER, "(struct desired_port) { capped.wanted, capped.n_wanted, most", "(struct desired_port) { most->wanted, most->n_wanted, most"),

@@ -3,6 +3,8 @@
 `strict`. These ports stay as they are; drift of others is repaired, edits that revoke are carried out, and a new policy with
 other such errors is refused."""
 
+import re
+
 from harness import Daemon, Fabric, check, check_equal, main, two_level, wait_for
 from oracle import Policy
 
@@ -65,6 +67,12 @@ def show_all(fabric, path, words, *pair):
 
 def diagnoses(fabric, path):
     return {f["code"]: f for f in fabric.pkeyctl("doctor", path, "--json").expect(2).json()["findings"]}
+
+
+def members(conf, base):
+    """{GUID: membership} of a partition in a file for OpenSM."""
+    line = "".join(line for line in conf.replace("\n    ", " ").splitlines() if "=0x%04x" % base in line)
+    return {int(m[1], 16): m[2] for m in re.finditer(r"(0x[0-9a-f]{16})=(\w+)", line)}
 
 
 # --- names ------------------------------------------------------------------------------------------------------------
@@ -187,6 +195,11 @@ def test_plan_beside_a_second_host():
         check_equal(sorted((w["node"], w["text"][:11]) for w in found["port.frozen"]["where"]),
                     [("node0002", "another ada"), ("node0002", "two equally")], "where ports are frozen")
         check(any("disagree" in w["text"] for w in found["policy.warnings"]["where"]), "warnings:", found["policy.warnings"])
+        conf = fabric.pkeyctl("export", "opensm", path).expect(3).out
+        check_equal(members(conf, STORAGE), {fabric.topology.port_guid(n): m for n, m in
+                                             (("node0002", "full"), ("node0004", "limited"), ("node0005", "limited"),
+                                              ("node0006", "limited"))}, "storage in " + conf)
+
         # the rest of a change is planned and applied
         other = fabric.write("other.yaml", names_policy({"node0003": "full", "node0005": "full"}).yaml())
         fabric.pkeyctl("plan", other).expect(2)
@@ -221,6 +234,11 @@ def test_twins():
         check("policy.differs" not in found, found)
         check_equal([w["node"] for w in found["port.frozen"]["where"]], ["node0002"] * 2, "where ports are frozen")
         show_all(fabric, path, "another adapter has the same name", "node0002", "node0003")
+        conf = fabric.pkeyctl("export", "opensm", path).expect(3)
+        check_equal(members(conf.out, STORAGE), {fabric.topology.port_guid("node0004"): "limited"}, "storage in " + conf.out)
+        check("is frozen" in conf.err, conf)
+        conf = fabric.pkeyctl("export", "opensm", path, "--topology", fabric.path("fabric.net")).expect(3)
+        check(fabric.topology.port_guid("node0002") not in members(conf.out, STORAGE), "of a topology:", conf)
 
 
 # --- strict -----------------------------------------------------------------------------------------------------------
@@ -281,10 +299,14 @@ def test_strict_without_a_daemon():
         found = diagnoses(fabric, path)
         check(not {"policy.refused", "policy.differs", "port.frozen"} & set(found), "diagnoses:", sorted(found))
         check(words in found["policy.warnings"]["where"][0]["text"], "warnings:", found["policy.warnings"])
+        conf = fabric.pkeyctl("export", "opensm", path).expect(0).out
+        check_equal(members(conf, TENANT), {fabric.topology.port_guid(n): "full" for n in ("node0002", "node0004", "node0005")},
+                    "tenant in " + conf)
 
         # a policy that is not in force is refused, unless a command only shows something
         other = fabric.write("other.yaml", strict_policy(node0006="full"))
-        check(words in fabric.pkeyctl("verify", other).expect(1).err, "verify")
+        for command in (["verify", other], ["export", "opensm", other]):
+            check(words in fabric.pkeyctl(*command).expect(1).err, command)
         check("policy.refused" in diagnoses(fabric, other), "doctor")
         for result in show_all(fabric, other, words, "node0002", "node0006").values():
             check(not any("policy in force" in t for t in texts(result, "note")), "it is not in force:", result["findings"])
