@@ -872,7 +872,8 @@ static void took_back(struct sim_lease *book)
 /* By the policy that a standby knows, which may be old. */
 static bool is_refused_as_stranger(const struct lease_reply *reply)
 {
-        return reply->answer.outcome == LEASE_REFUSED && reply->findings->n == 1 && reply->findings->items[0].code == FINDING_LEASE_ACCESS;
+        return reply->answer.outcome == LEASE_REFUSED && reply->findings->n == 1 &&
+               reply->findings->items[0].code == FINDING_LEASE_ACCESS;
 }
 
 void clients_answered(struct sim *s, struct process *p, const struct lease_reply *reply)
