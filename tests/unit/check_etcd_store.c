@@ -790,7 +790,7 @@ START_TEST(one_of_three_hangs)
 {
         lock(store);
         put(store, "a", "1");
-        ck_assert_int_eq(kill(cluster.pids[_i], SIGSTOP), 0);
+        etcd_cluster_pause(&cluster, (unsigned) _i);
         put_soon("b", "2");
         ck_assert_str_eq(dump(store), "a=1;b=2;");
 }
@@ -833,13 +833,13 @@ static unsigned open_at_follower(void)
 START_TEST(late_commit)
 {
         for (int i = 0; i < N_ROUNDS; i++) {
-                pid_t member = cluster.pids[open_at_follower()];
+                unsigned member = open_at_follower();
 
                 put(store, "a", "0");
-                ck_assert_int_eq(kill(member, SIGSTOP), 0);
+                etcd_cluster_pause(&cluster, member);
                 put(store, "a", "1");
                 put(store, "a", "2");
-                ck_assert_int_eq(kill(member, SIGCONT), 0);
+                ck_assert_int_eq(kill(cluster.pids[member], SIGCONT), 0);
                 usleep(500 * 1000);
                 ck_assert_str_eq(dump(store), "a=2;");
                 ck_assert_int_eq(store_changed(store), 0);
@@ -849,7 +849,7 @@ END_TEST
 
 #define N_LARGE (100 * ETCD_MAX_OPS)
 
-static pid_t hung;
+static unsigned hung;
 
 /* In the middle of a transaction whose first request hung. */
 static void wake_in_the_middle(const char *path, const json_t *body)
@@ -857,15 +857,15 @@ static void wake_in_the_middle(const char *path, const json_t *body)
         (void) path;
         (void) body;
         if (n_requests++ == 30)
-                ck_assert_int_eq(kill(hung, SIGCONT), 0);
+                ck_assert_int_eq(kill(cluster.pids[hung], SIGCONT), 0);
 }
 
 START_TEST(late_request_of_a_large_commit)
 {
         for (unsigned i = 0; i < N_ROUNDS; i++) {
-                hung = cluster.pids[open_at_follower()];
+                hung = open_at_follower();
                 n_requests = 0;
-                ck_assert_int_eq(kill(hung, SIGSTOP), 0);
+                etcd_cluster_pause(&cluster, hung);
                 after_request = wake_in_the_middle;
                 put_many(arena_printf(arena, "%c", 'a' + (int) i), N_LARGE);
                 after_request = NULL;

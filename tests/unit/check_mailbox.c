@@ -318,8 +318,8 @@ START_TEST(without_a_majority)
         etcd_mailbox_serve(b.mailbox, true);
         ask(&a, 1, "x");
         run_until(&b.n_asked, 1);
-        kill(cluster.pids[0], SIGSTOP);
-        kill(cluster.pids[1], SIGSTOP);
+        etcd_cluster_pause(&cluster, 0);
+        etcd_cluster_pause(&cluster, 1);
         etcd_mailbox_reply(b.mailbox, b.id, "now");
         ask(&a, 2, "y");
         run_for(4 * USEC_PER_SEC);

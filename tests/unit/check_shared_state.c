@@ -234,8 +234,8 @@ START_TEST(no_majority)
         open_both();
         ck_assert_ptr_null(lock(&one));
         ck_assert_int_eq(commit(&one, 1), 0);
-        kill(cluster.pids[0], SIGSTOP);
-        kill(cluster.pids[1], SIGSTOP);
+        etcd_cluster_pause(&cluster, 0);
+        etcd_cluster_pause(&cluster, 1);
         ck_assert_int_eq(commit(&one, 2), -EHOSTUNREACH);
         ck_assert(!state_holds_lock(&one));
         check_report(&one, "no member answers, or they have no majority (http://127.0.0.1:");

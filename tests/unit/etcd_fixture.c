@@ -4,7 +4,9 @@
 #include <arpa/inet.h>
 #include <check.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -110,6 +112,40 @@ void etcd_cluster_stop(struct etcd_cluster *c)
         if (c->n > 0)
                 ck_assert_int_eq(system(command), 0);
         *c = (struct etcd_cluster) {};
+}
+
+static bool are_stopped(const glob_t *threads)
+{
+        for (size_t i = 0; i < threads->gl_pathc; i++) {
+                FILE *f = fopen(threads->gl_pathv[i], "re");
+                char state = 'T'; /* a thread that has ended */
+
+                if (f) {
+                        (void) fscanf(f, "%*d (%*[^)]) %c", &state);
+                        fclose(f);
+                }
+                if (state != 'T')
+                        return false;
+        }
+        return true;
+}
+
+void etcd_cluster_pause(const struct etcd_cluster *c, unsigned member)
+{
+        char pattern[64];
+        bool stopped = false;
+
+        ck_assert_int_eq(kill(c->pids[member], SIGSTOP), 0);
+        snprintf(pattern, sizeof(pattern), "/proc/%d/task/*/stat", (int) c->pids[member]);
+        while (!stopped) {
+                glob_t threads;
+
+                ck_assert_int_eq(glob(pattern, 0, NULL, &threads), 0);
+                stopped = are_stopped(&threads);
+                globfree(&threads);
+                if (!stopped)
+                        usleep(1000);
+        }
 }
 
 void etcd_cluster_config(const struct etcd_cluster *c, struct etcd_config *ret)

@@ -24,4 +24,6 @@ bool etcd_is_installed(void);
 void etcd_cluster_start(struct etcd_cluster *c, unsigned n);
 /* Also accepts a zeroed cluster. */
 void etcd_cluster_stop(struct etcd_cluster *c);
+/* Pauses a member; SIGCONT continues it. Returns when none of its threads runs, which takes a while if the host is busy. */
+void etcd_cluster_pause(const struct etcd_cluster *c, unsigned member);
 void etcd_cluster_config(const struct etcd_cluster *c, struct etcd_config *ret);
