@@ -160,5 +160,7 @@ const char *output_line(struct context *ctx, uint32_t port, uint16_t base, const
                 return "";
         if (!item->rule)
                 return "the default partition's own rules";
+        if (item->rule->where.line == 0)
+                return "lease";
         return output_format(ctx, "%s:%u", item->rule->where.file, item->rule->where.line);
 }

@@ -38,6 +38,6 @@ struct held_context output_held_context(struct context *ctx);
 const char *output_failure(struct context *ctx, uint32_t port);
 /* One sentence about an outcome of apply on that port. */
 const char *output_reason(struct context *ctx, uint32_t port, const struct apply_outcome *outcome);
-/* The line that makes an endport a member of a base: "partitions.yaml:14", "the default partition's own rules"; "" if it is no
+/* The line that makes an endport a member of a base: "partitions.yaml:14", "the default partition's own rules", "lease"; "" if it is no
  * member or there is no policy. */
 const char *output_line(struct context *ctx, uint32_t port, uint16_t base, const struct port_membership **ret);

@@ -1168,6 +1168,7 @@ WRONGS += [
     Wrong("bus-root-has-a-share", "src/pkeyd/bus_leases.c", "return uid != 0 && n >= BUS_MAX_LEASE_CALLS_OF_USER;", "return n >= BUS_MAX_LEASE_CALLS_OF_USER;"),
     Wrong("bus-share-of-all", "src/pkeyd/bus_leases.c", "n += l->callers[i]->arena && l->callers[i]->request.by.origin.uid == uid;", "n += l->callers[i]->arena != NULL;"),
     Wrong("bus-groups-add-up-to-any-length", "src/pkeyd/bus_leases.c", "        if (r == 0 && length > LEASE_MAX_EDIT_TEXT)\n", "        if (false)\n"),
+    Wrong("explain-a-lease-of-a-generation", "src/store_commands/explain_since.c", "return p->where.line == 0 && p->base != P_KEY_DEFAULT_BASE;", "return false && p;"),
     Wrong("attribution-any-loss-is-shared", "src/violations/attribution_storm.c", " && own->when == one->cause", ""),
     Wrong("attribution-later-than-it-began", "src/violations/attribution_storm.c", "                if (may_be_cause(one, &changes[i]))\n", ""),
     Wrong("reconcile-every-sm-runs", "src/subnet/subnet.h", "s->sm_lid.v != 0 && (s->sm == SUBNET_NONE || s->ports[s->sm].is_sm)", "s->sm_lid.v != 0"),

@@ -354,6 +354,16 @@ def check_partial(timeout):
         stop(daemon)
 
 
+def test_explain():
+    """A lease has no line and is of no generation."""
+    with fabric_of() as fabric:
+        bus, daemon = serve(fabric)
+        create(fabric, bus).expect(0)
+        out = fabric.pkeyctl("explain", "node0001", "node0002", "--policy", fabric.path("partitions.yaml"), **bus.environment()).expect(0).out
+        check("full in lease-0x1000 (lease: job1)" in out and "since generation 1" in out, out)
+        stop(daemon)
+
+
 def test_callers():
     """Too many for one lease, and one that leaves before it has the answer."""
     with fabric_of() as fabric:
