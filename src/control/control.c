@@ -442,6 +442,7 @@ static void update_status(struct control *c)
         s->writing = c->in_force && control_writes(c, c->in_force);
         s->standby = s->wanted && !control_may_write(c, c->in_force ? c->in_force : s->wanted);
         s->guest = control_is_guest(c);
+        s->not_loaded = c->not_loaded > 0;
         s->snapshot = c->snapshot;
         s->knowledge = c->knowledge;
         s->known = &c->known;

@@ -193,6 +193,8 @@ struct control_status {
         bool writing;                        /* this host writes now, by the settings in force */
         bool standby;                        /* the other head node writes */
         bool guest;                          /* the same, and it shares the store: it makes leases, too */
+        bool not_loaded;                     /* nothing is written, because the generation in force by the shared store could not be
+                                              * loaded: the next answer about the lock or the store has it again */
         size_t n_file_errors;                /* of the files, or of the last candidate against the fabric */
         enum sweep_result last_result;
         struct generation *in_force;         /* NULL: none yet; referenced by control */

@@ -208,6 +208,7 @@ struct control {
         struct generation *unstored;     /* in force, but not in the store yet; referenced */
         struct generation *unstored_before; /* the same for the one before it */
         char boot[64];
+        uint64_t not_loaded;             /* the generation in force by the shared store, if it could not be loaded; 0: it was */
         bool store_failed;               /* storing at the end of a sweep, which was logged */
         bool was_outdated;               /* so was the last sweep that took the lock */
         char follow_problem[128];        /* of a guest: why it could not read the store last; "": it could */

@@ -168,6 +168,10 @@ static bool decide_for_leases(struct control *c)
 
 static void decide(struct control *c)
 {
+        if (c->not_loaded) {
+                sweep_fail_without_store(c);
+                return;
+        }
         if (c->sweep.kind == SWEEP_LEASE && decide_for_leases(c))
                 return;
         snapshot_reset_failed(c->snapshot);

@@ -156,8 +156,10 @@ void sweep_locked(struct control *c, const struct control_event *event)
         s->lock.held = event->lock.r == 0;
         s->lock.r = event->lock.r;
         (void) snprintf(s->lock.why, sizeof(s->lock.why), "%s", event->lock.why ?: "");
+        if (c->not_loaded)
+                sweep_unlock(c);
         /* a host that has not read what the other head node stored must not become the writer */
-        if (!s->lock.held && (!control_serves(c) || control_is_guest(c))) {
+        if (c->not_loaded || (!s->lock.held && (!control_serves(c) || control_is_guest(c)))) {
                 sweep_fail_without_store(c);
                 return;
         }

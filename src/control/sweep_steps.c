@@ -50,10 +50,12 @@ void sweep_fail(struct control *c, const char *what, int error)
 
 void sweep_fail_without_store(struct control *c)
 {
-        const struct sweep *s = &c->sweep;
-        int r = s->lock.r ?: -ENOLCK;
+        struct sweep_lock *lock = &c->sweep.lock;
+        int r = lock->r ?: -ENOLCK;
 
-        fail_because(c, "nothing is written, because the store cannot be used", *s->lock.why ? s->lock.why : strerror(-r), r);
+        if (c->not_loaded && lock->r == 0)
+                (void) snprintf(lock->why, sizeof(lock->why), "generation %" PRIu64 ", which is in force, cannot be loaded", c->not_loaded);
+        fail_because(c, "nothing is written, because the store cannot be used", *lock->why ? lock->why : strerror(-r), r);
 }
 
 void sweep_unlock(struct control *c)

@@ -95,6 +95,18 @@ int sync_commit(struct control *c, enum control_state state)
 
 /* --- what is taken from the store ------------------------------------------------------------------------------------- */
 
+/* What is in force by the store is in force here, or was until this writer brought a later generation into force. */
+static bool has_what_is_in_force(const struct control *c, const struct remembered *m)
+{
+        const struct generation *g = c->in_force;
+
+        if (m->generation == 0 || !g)
+                return m->generation == 0;
+        if (!control_is_guest(c))
+                return g->number >= m->generation;
+        return g->number == m->generation && (!m->policy || generation_has_policy(g, m->policy, m->n_policy));
+}
+
 void sync_take_all(struct control *c, struct remembered *m)
 {
         control_drop_kept_policy(c);
@@ -121,6 +133,7 @@ void sync_take_all(struct control *c, struct remembered *m)
         c->history = STEAL(m->history);
         c->before = STEAL(m->before);
         c->last_number = MAX(c->last_number, m->generation);
+        c->not_loaded = c->config.shares_store && control_serves(c) && !has_what_is_in_force(c, m) ? m->generation : 0;
         (void) snprintf(c->boot, sizeof(c->boot), "%s", m->boot);
         (void) remembered_free(m);
 }
@@ -173,6 +186,7 @@ static void adopt(struct control *c, struct generation *g)
         bool is_same = c->in_force && c->in_force->number == g->number &&
                        generation_has_policy(g, c->in_force->policy_bytes, c->in_force->n_policy_bytes);
 
+        c->not_loaded = 0;
         g->carried_out = is_same && c->in_force->carried_out;
         c->unannounced |= !is_same;
         if (!is_same) {
@@ -211,7 +225,7 @@ void sync_take_changed(struct control *c, const struct control_lock *lock)
 
 static bool has_to_store(const struct control *c)
 {
-        if (c->state != CONTROL_IDLE || c->unstored || control_is_guest(c))
+        if (c->state != CONTROL_IDLE || c->unstored || c->not_loaded || control_is_guest(c))
                 return false;
         /* a sweep that is due now stores leases */
         return c->sync.facts == FACTS_CHANGED || (!leases_are_stored(c->leases) && c->now < schedule_due(&c->schedule));
@@ -258,7 +272,7 @@ void sync_locked(struct control *c, const struct control_event *event)
         c->may_lack_leases &= r < 0;
         if (r < 0)
                 retry(c, r);
-        else if (c->unstored || control_is_guest(c)) /* facts come after the files: the sweep stores both */
+        else if (c->unstored || c->not_loaded || control_is_guest(c)) /* facts come after the files: the sweep stores both */
                 unlock(c);
         else
                 store(c);

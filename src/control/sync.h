@@ -34,7 +34,8 @@ int sync_end(struct control *c, int r);
 /* Takes the contents of m, which replace what is known. */
 void sync_take_all(struct control *c, struct remembered *m);
 /* Takes what another process has stored: also that the generation in force is confirmed. If that was the other head node, its
- * generation is in force here, too, and the time to confirm it goes on. */
+ * generation is in force here, too, and the time to confirm it goes on. If it could not be loaded, nothing is written and no
+ * candidate is tried until it is (c->not_loaded). */
 void sync_take_changed(struct control *c, const struct control_lock *lock);
 /* `g` is in force by the store. If the candidate has its policy, that continues it, with the name of the file for messages. Takes
  * g; returns what is in force. */

@@ -32,6 +32,7 @@ struct daemon {
         struct port_session_handlers handlers; /* for the sessions of the port */
         struct arena *arena;    /* of the place of the store */
         struct state state;
+        char load_problem[320]; /* why the generation in force could not be loaded last; "": it could */
         struct verbs_host *verbs;
         struct notify *notify;
         struct bus *bus;
@@ -182,26 +183,51 @@ static void load_undo_candidate(struct daemon *d, struct arena *a, const struct 
         ret->candidate.is_undo = true;
 }
 
-/* The policy that the other head node brought into force. */
-static void load_shared(struct daemon *d, struct control_lock *lock)
+/* It may be loaded again and again. */
+static void log_load_problem(struct daemon *d, uint64_t number, const char *why)
+{
+        char problem[sizeof(d->load_problem)];
+
+        (void) snprintf(problem, sizeof(problem), "generation %" PRIu64 ", which is in force according to %s, cannot be loaded: %s",
+                        number, d->state.name, why);
+        if (strcmp(problem, d->load_problem) != 0)
+                journal_event(&d->journal, LOG_EVENT_STATE_DIR, NULL, "%s", problem);
+        memcpy(d->load_problem, problem, sizeof(problem));
+}
+
+/* The generation in force by the store; NULL: it has none, or it cannot be loaded. */
+static struct generation *load_stored(struct daemon *d, const struct remembered *m)
 {
         _cleanup_arena_ struct arena *a = arena_new();
         _cleanup_findings_ struct findings findings = { .arena = a };
-        int r;
+        struct generation *g = NULL;
+        int r = a ? 0 : -ENOMEM;
 
+        if (r == 0 && m->policy)
+                r = load_in_force(d->options, &d->state, &m->files, &findings, &g);
+        else if (r == 0 && m->generation > 0)
+                r = -EBADMSG;
+        if (r < 0 && d->state.etcd)
+                log_load_problem(d, m->generation,
+                                 m->policy ? findings_first_error(&findings) ?: strerror(-r) : "its records are damaged");
+        else
+                d->load_problem[0] = '\0';
+        return g;
+}
+
+/* The policy that the other head node brought into force. */
+static void load_shared(struct daemon *d, struct control_lock *lock)
+{
         lock->by_other_head = lock->changed && state_is_of_other_host(&d->state);
-        if (!d->state.etcd || !lock->changed || !lock->changed->policy)
-                return;
-        r = a ? load_in_force(d->options, &d->state, &lock->changed->files, &findings, &lock->in_force) : -ENOMEM;
-        if (r < 0)
-                journal_event(&d->journal, LOG_EVENT_STATE_DIR, NULL,
-                              "generation %" PRIu64 ", which is in force according to %s, cannot be loaded: %s",
-                              lock->changed->generation, d->state.name, findings_first_error(&findings) ?: strerror(-r));
+        if (d->state.etcd && lock->changed)
+                lock->in_force = load_stored(d, lock->changed);
 }
 
 static void follow_store(struct daemon *d, struct control_event *ret)
 {
         ret->kind = CONTROL_EVENT_FOLLOWED;
+        if (control_get_status(d->control)->not_loaded)
+                state_load_again(&d->state);
         ret->lock.r = state_follow(&d->state, &ret->lock.changed);
         ret->lock.why = state_explain(&d->state, ret->lock.r);
         load_shared(d, &ret->lock);
@@ -211,6 +237,8 @@ static void follow_store(struct daemon *d, struct control_event *ret)
 static void lock_store(struct daemon *d, struct control_event *ret)
 {
         ret->kind = CONTROL_EVENT_LOCK;
+        if (control_get_status(d->control)->not_loaded)
+                state_load_again(&d->state);
         ret->lock.r = state_lock(&d->state, &ret->lock.holder, &ret->lock.changed);
         ret->lock.why = state_explain(&d->state, ret->lock.r);
         load_shared(d, &ret->lock);
@@ -578,9 +606,9 @@ static int init(struct daemon *d, const struct options *options)
 static int start(struct daemon *d)
 {
         _cleanup_arena_ struct arena *a = arena_new();
-        _cleanup_findings_ struct findings findings = { .arena = a }, ignored = { .arena = a };
+        _cleanup_findings_ struct findings findings = { .arena = a };
         struct control_event event = { .kind = CONTROL_EVENT_START };
-        struct generation *in_force = NULL, *candidate = NULL;
+        struct generation *in_force, *candidate = NULL;
         struct load_from from = {};
         struct remembered *m;
         bool is_off;
@@ -590,8 +618,7 @@ static int start(struct daemon *d)
         if (r < 0)
                 return r;
         log_state_reports(d);
-        if (m->policy)
-                (void) load_in_force(d->options, &d->state, &m->files, &ignored, &in_force);
+        in_force = load_stored(d, m);
         is_off = in_force && load_off_files(d->options, &d->state, a, m, &from);
         findings.out_of_memory |= load_generation(d->options, &from, &findings, &candidate) == -ENOMEM;
         if (in_force)

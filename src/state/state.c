@@ -549,6 +549,11 @@ static int refresh(struct state *s, struct remembered **ret_changed)
         return s->store && (s->stale || s->followed) ? load_changes(s, ret_changed) : 0;
 }
 
+void state_load_again(struct state *s)
+{
+        s->stale = true;
+}
+
 /* Takes the lock of a store in etcd, which excludes other hosts. Opens the store first if there is none. */
 static int take_shared_lock(struct state *s)
 {

@@ -120,6 +120,8 @@ int state_follow(struct state *s, struct remembered **ret_changed);
  * If the store does not work, the commit that follows fails, not this. */
 int state_lock(struct state *s, const char **ret_holder, struct remembered **ret_changed);
 void state_unlock(struct state *s);
+/* The next state_lock() or state_follow() loads all records again, changed or not. */
+void state_load_again(struct state *s);
 /* Whether another process may have committed to a store in etcd since the last load; the next state_lock() loads everything then.
  * False for a store in the directory. */
 bool state_is_outdated(struct state *s);

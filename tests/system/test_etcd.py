@@ -143,6 +143,42 @@ def test_hand_over():
         check_equal(pair.cluster.holder(), "", "who has the lock")
 
 
+def test_cannot_load():
+    """pkeyd.yaml of the one that stands by has an error, so that it cannot load what is in force. It does not write by an older
+    generation; when the error is fixed, it goes on by the last one."""
+    first, second = HEADS
+    broken = "generation 2, which is in force according to etcd"
+    with fabric_of_pair() as fabric:
+        pair = Pair(fabric, policy_of_pair())
+        settings = read_file(pair.settings)
+        check_equal(pair.daemons[second].stop(), 0, "exit status of pkeyd")
+        pair.settings = fabric.write("second.yaml", settings)
+        pair.start(second)
+        b = pair.daemons[second]
+        pair.wait_right()
+        fabric.write("second.yaml", settings + "nonsense: true\n")
+        pair.policy = Policy().add("default", 0x7FFF, {HEADS[0]: "full", HEADS[1]: "full", "ALL": "limited"})
+        pair.policy.add("one", 0x0010, {"node[0001-0002]": "full", "node[0005-0008]": "limited"})
+        pair.reload(first)
+        pair.wait_right()
+        b.wait_text(broken)
+
+        pair.export_to_opensm(first)
+        pair.sms[first].kill()
+        wait_for(lambda: "nothing is written, because the store cannot be used: generation 2, which is in force, cannot be loaded"
+                 in b.status() and pair.sms[second].is_master(), "the second one to refuse to write")
+        time.sleep(5)
+        check_equal(pair.n_sets(second), 0, "SubnSets by an older generation")
+        check_equal(b.text().count(broken), 1, "how often the same problem is logged")
+        check_equal(pair.wrong(), [], "what the tables should be")
+        fabric.write("second.yaml", settings)
+        b.wait_text(WRITES)
+        pair.policy.add("two", 0x0011, {"node[0002-0003]": "full"})
+        pair.reload(second)
+        pair.wait_right()
+        b.wait_text("generation 3 is in force")
+
+
 POOLS = "pools:\n  jobs:\n    pkeys: 0x1000-0x1003\n    ports: ALL_CAS\n    lease: 2h\n    rest: 0s\n    allow: root\n"
 
 

@@ -270,6 +270,151 @@ START_TEST(takes_over_with_a_new_store)
 }
 END_TEST
 
+/* The other one brought a generation into force that this host cannot load, because of an error in its own pkeyd.yaml. */
+static void give_not_loaded(enum control_action_kind kind, uint64_t number)
+{
+        struct control_event event = { .kind = kind == CONTROL_LOCK ? CONTROL_EVENT_LOCK : CONTROL_EVENT_FOLLOWED };
+
+        take(kind);
+        event.lock.changed = remembered_new("this boot");
+        event.lock.changed->generation = number;
+        ck_assert_int_eq(give(&event), 0);
+}
+
+static void expect_not_loaded(void)
+{
+        ck_assert_ptr_nonnull(strstr(status()->text, "nothing is written, because the store cannot be used: generation 8, which is in "
+                                                     "force, cannot be loaded"));
+        ck_assert(status()->not_loaded);
+        ck_assert_uint_eq(n_sets, 0);
+        ck_assert_uint_eq(noted.n_stored, 0);
+}
+
+/* An older one does not come back. */
+START_TEST(does_not_take_over_by_an_older_generation)
+{
+        start_as_guest(POLICY_1);
+        give_followed(7, POLICY_3);
+        sweep();
+        until(CONTROL_FOLLOWING);
+        give_not_loaded(CONTROL_FOLLOW_STORE, 8);
+        sweep();
+        expect_not_loaded();
+        give_candidate(FOLLOW_SM, POLICY_2, 5);
+        live(60 * S);
+        ck_assert_int_eq(noted.outcome, RELOAD_WAITS);
+        ck_assert_uint_eq(status()->in_force->number, 7);
+        sm_moves_here();
+        until_lock();
+        give_not_loaded(CONTROL_LOCK, 8);
+        expect_not_loaded();
+        live(120 * S);
+        expect_not_loaded();
+        until_lock();
+        give_changed_lock(8, POLICY_2);
+        live(120 * S);
+        ck_assert(status()->writing);
+        ck_assert_uint_eq(status()->in_force->number, 8);
+        ck_assert(holds(hosts[1], 0x8010) && !holds(hosts[2], 0x8010));
+}
+END_TEST
+
+/* The same after a restart. The files of this host are older. */
+START_TEST(does_not_start_with_an_older_policy)
+{
+        static const struct findings none = {};
+        struct control_event event = { .kind = CONTROL_EVENT_START };
+
+        shares_store = true;
+        c = control_new(&(struct control_config) { .goal = CONTROL_SERVE, .program = "pkeyd 1", .shares_store = true });
+        event.start = (struct control_start) {
+                .remembered = remembered_new("this boot"), .candidate = make_generation(FOLLOW_SM, POLICY_3), .findings = &none,
+        };
+        event.start.remembered->generation = 8;
+        ck_assert_int_eq(give(&event), 0);
+        live(120 * S);
+        ck_assert_ptr_null(status()->in_force);
+        expect_not_loaded();
+        until_lock();
+        give_changed_lock(8, POLICY_1);
+        ck_assert_uint_eq(status()->in_force->number, 8);
+}
+END_TEST
+
+/* It knows what it has adopted already. */
+START_TEST(has_what_is_in_force)
+{
+        static const struct { uint64_t number; const char *policy; bool is_missing; } cases[] = {
+                { 7, NULL, false }, { 7, POLICY_1, false }, { 7, POLICY_2, true }, { 8, POLICY_1, true }, { 6, NULL, true },
+                { 0, NULL, false },
+        };
+
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                struct control_event event = { .kind = CONTROL_EVENT_FOLLOWED };
+
+                start_as_guest(POLICY_1);
+                give_followed(7, POLICY_1);
+                sweep();
+                until(CONTROL_FOLLOWING);
+                take(CONTROL_FOLLOW_STORE);
+                event.lock.changed = remembered_new("this boot");
+                event.lock.changed->generation = cases[i].number;
+                event.lock.changed->policy = cases[i].policy;
+                event.lock.changed->n_policy = cases[i].policy ? strlen(cases[i].policy) : 0;
+                ck_assert_int_eq(give(&event), 0);
+                ck_assert_int_eq(status()->not_loaded, cases[i].is_missing);
+                teardown();
+                setup();
+        }
+}
+END_TEST
+
+/* pkeyctl apply brought it into force, and the writer cannot load it. What it stored itself it has in any case. */
+START_TEST(writer_cannot_load_what_was_applied)
+{
+        shares_store = true;
+        start_generation(CONTROL_SERVE, make_generation(FOLLOW_SM, POLICY_1), generation_of_other(7, POLICY_1));
+        live(120 * S);
+        ck_assert(status()->writing);
+        until_lock();
+        give_not_loaded(CONTROL_LOCK, 7);
+        live(120 * S);
+        ck_assert(status()->writing && !status()->not_loaded);
+        until_lock();
+        n_sets = noted.n_stored = 0;
+        give_not_loaded(CONTROL_LOCK, 8);
+        expect_not_loaded();
+        put_key(hosts[0], 1, 0);
+        live(120 * S);
+        expect_not_loaded();
+        until_lock();
+        give_changed_lock(8, POLICY_1);
+        live(120 * S);
+        ck_assert(holds(hosts[0], 0x8010));
+}
+END_TEST
+
+/* It notices between two sweeps, when it is about to store a confirmation of its own generation. */
+START_TEST(writer_stores_nothing_of_an_older_generation)
+{
+        struct generation *g = generation_of_other(7, POLICY_1);
+
+        g->facts.confirm_for = 1000;
+        g->facts.confirm_until = (wall_offset + now) / S + 1000;
+        shares_store = true;
+        start_generation(CONTROL_SERVE, make_generation(FOLLOW_SM, POLICY_1), g);
+        live(120 * S);
+        until(CONTROL_IDLE);
+        noted.n_stored = 0;
+        ck_assert_int_eq(give_kind(CONTROL_EVENT_CONFIRM), 0);
+        ck_assert_int_eq(state(), CONTROL_LOCKING_FACTS);
+        give_not_loaded(CONTROL_LOCK, 8);
+        ck_assert_int_eq(state(), CONTROL_IDLE);
+        live(120 * S);
+        ck_assert_uint_eq(noted.n_stored, 0);
+}
+END_TEST
+
 /* It was started while the store could not be read: its files are those of the generation in force, or a change. */
 START_TEST(learns_late_what_is_in_force)
 {
@@ -977,7 +1122,9 @@ int main(void)
         const TTest *const tests[] = {
                 stands_by_without_the_lock, follows_the_writer, store_cannot_be_read, refuses_other_files,
                 takes_copied_files, takes_over,
-                takes_over_with_a_new_store, learns_late_what_is_in_force,
+                takes_over_with_a_new_store, does_not_take_over_by_an_older_generation, does_not_start_with_an_older_policy,
+                has_what_is_in_force, writer_cannot_load_what_was_applied, writer_stores_nothing_of_an_older_generation,
+                learns_late_what_is_in_force,
                 waits_for_the_lock,
                 confirm_timer_of_the_writer, loses_the_lock, loses_the_lock_while_it_loads, no_other_files_while_a_change_waits,
                 notices_that_it_does_not_take_over, does_not_take_over_by_old_tables, mirrors_without_the_lock,

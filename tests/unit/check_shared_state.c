@@ -147,7 +147,7 @@ END_TEST
 
 START_TEST(followed_only_when_it_changed)
 {
-        _cleanup_remembered_ struct remembered *first = NULL, *none = NULL;
+        _cleanup_remembered_ struct remembered *first = NULL, *none = NULL, *again = NULL;
 
         open_both();
         ck_assert_int_eq(state_follow(&two, &none), 0);
@@ -158,6 +158,32 @@ START_TEST(followed_only_when_it_changed)
         ck_assert_ptr_nonnull(first);
         ck_assert_int_eq(state_follow(&two, &none), 0);
         ck_assert_ptr_null(none);
+        state_load_again(&two);
+        ck_assert_int_eq(state_follow(&two, &again), 0);
+        ck_assert_ptr_nonnull(again);
+        ck_assert_int_eq(state_follow(&two, &none), 0);
+        ck_assert_ptr_null(none);
+}
+END_TEST
+
+/* The policy could not be loaded: it is tried again at each lock, although nobody has stored anything. */
+START_TEST(locked_and_loaded_again)
+{
+        _cleanup_remembered_ struct remembered *again = NULL;
+
+        open_both();
+        ck_assert_ptr_null(lock(&one));
+        ck_assert_int_eq(commit(&one, 1), 0);
+        state_unlock(&one);
+        ck_assert_ptr_null(lock(&one));
+        state_unlock(&one);
+        state_load_again(&one);
+        ck_assert(state_is_outdated(&one));
+        again = lock(&one);
+        ck_assert_ptr_nonnull(again);
+        ck_assert_uint_eq(n_freed(again), 1);
+        state_unlock(&one);
+        ck_assert_ptr_null(lock(&one));
 }
 END_TEST
 
@@ -541,6 +567,7 @@ int main(void)
         tcase_add_test(tc, one_memory);
         tcase_add_test(tc, followed_only_when_it_changed);
         tcase_add_test(tc, what_it_missed_is_followed);
+        tcase_add_test(tc, locked_and_loaded_again);
         tcase_add_test(tc, another_store_is_in_the_way);
         tcase_add_test(tc, paused);
         tcase_add_test(tc, explained);
