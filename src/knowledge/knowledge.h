@@ -87,7 +87,8 @@ struct knowledge_record {
         uint64_t read_at;                /* seconds since 1970; 0: never */
 
         enum knowledge_presence presence;
-        usec_t seen;                     /* when it was last present, by the clock of `now` */
+        usec_t seen;                     /* when it was last present, by the clock of `now`; USEC_INFINITY: in another boot, which
+                                          * may be that of another host. Of an absent port: how long it counts begins here */
         uint64_t seen_at;                /* the same in seconds since 1970 */
         uint64_t there_at;               /* seconds since 1970: when it last answered discovery; it may have been moved since */
         struct subnet_place *places;     /* of an endport: the switch ports where it was last found; of port 0 of a switch: those

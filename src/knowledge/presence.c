@@ -422,12 +422,14 @@ static void update_expired(struct knowledge_record *r, usec_t now, usec_t absent
         r->expired = r->found || (!r->may_be_silent && absent_hold != USEC_INFINITY && now - MIN(now, r->seen) >= absent_hold);
 }
 
-/* `seen` is stored when a port disappears. A port that disappeared while pkeyd did not run counts as seen until now. */
+/* `seen` is stored when a port disappears. A port that disappeared while pkeyd did not run counts as seen until now, and so does
+ * one that was absent in another boot: no clock states for how long, because that may be a boot of the other head node. */
 static void update_absent(const struct knowledge *k, struct knowledge_record *r, const struct subnet *s)
 {
         if (r->presence != KNOWLEDGE_ABSENT)
                 return;
-        if (r->may_be_silent || (r->is_restored && r->presence_before != KNOWLEDGE_ABSENT))
+        r->is_stored = r->is_stored && r->seen != USEC_INFINITY;
+        if (r->may_be_silent || r->seen == USEC_INFINITY || (r->is_restored && r->presence_before != KNOWLEDGE_ABSENT))
                 r->seen = k->now;
         r->is_restored = false;
         r->found = r->name.kind == KNOWLEDGE_PLACE && (r->found || is_discovered(k, s, r));

@@ -83,14 +83,15 @@ static json_t *places_to_json(const struct knowledge_record *r)
 
 static char *value_of(const struct knowledge_record *r, const char *boot)
 {
+        bool is_of_boot = r->seen != USEC_INFINITY;
         _cleanup_json_ json_t *o = NULL;
 
         o = json_pack("{s:i, s:b, s:o, s:I, s:s, s:I, s:I, s:I, s:I, s:s, s:o, s:b, s:s, s:I, s:o}", "capacity", r->capacity, "read",
                       r->entries != NULL, "entries", entries_to_json(r->entries, r->entries ? r->capacity : 0), "read_at",
                       time_of(r->read_at), "presence", presences[r->presence], "since", time_of(r->since), "seen_at",
-                      time_of(r->seen_at), "there_at", time_of(r->there_at), "seen", (json_int_t) r->seen, "boot", boot, "place",
-                      places_to_json(r), "vouched", r->vouched, "vouched_by", r->vouched_by ?: "", "vouched_at",
-                      time_of(r->vouched_at), "writes", writes_to_json(r));
+                      time_of(r->seen_at), "there_at", time_of(r->there_at), "seen", (json_int_t) (is_of_boot ? r->seen : 0), "boot",
+                      is_of_boot ? boot : "", "place", places_to_json(r), "vouched", r->vouched, "vouched_by",
+                      r->vouched_by ?: "", "vouched_at", time_of(r->vouched_at), "writes", writes_to_json(r));
         if (!o || (r->has_clock && json_object_set_new(o, "clock", json_integer(r->clock)) < 0) ||
             (r->is_unfollowed && json_object_set_new(o, "unfollowed", json_true()) < 0) ||
             (r->may_be_silent && json_object_set_new(o, "may_be_silent", json_true()) < 0))
@@ -279,6 +280,7 @@ static int restore_presence(struct knowledge_record *r, const char *boot, const 
         r->seen_at = (uint64_t) seen_at;
         r->there_at = (uint64_t) (there_at < 0 ? seen_at : there_at);
         r->may_be_silent = json_is_true(json_object_get(o, "may_be_silent"));
+        r->seen = USEC_INFINITY;
         if (strcmp(when, boot) == 0) {
                 r->seen = (usec_t) seen;
                 r->has_clock = json_is_integer(json_object_get(o, "clock"));

@@ -16,7 +16,7 @@
  *     writes          blocks of 32 entries that were sent, or are about to be, and were not read since; `suspected`: as in struct
  *                     knowledge_write
  *     presence        `there`, `silent` or `absent`, since `since`
- *     seen_at, seen   when the port was last present; `seen` in microseconds of the boot `boot` of this host
+ *     seen_at, seen   when the port was last present; `seen` in microseconds of the boot `boot` of a host; "": not known
  *     there_at        when it last answered discovery
  *     clock           seconds that the clock of the host was ahead of that of the boot when these times were recorded
  *     place           the switch port where it was; of a switch itself all ports of other switches that it was connected to, with
@@ -44,8 +44,8 @@ void knowledge_stored(struct knowledge *k);
 /* Marks all records as not stored, because the store was lost. */
 void knowledge_unstore(struct knowledge *k);
 
-/* Adds a record as it was stored; an announced block counts as sent. If it is of another boot, `seen` is the beginning of this
- * boot. Returns 0, -EBADMSG (not a record of this version), or -ENOMEM. */
+/* Adds a record as it was stored; an announced block counts as sent. If it is of another boot, `seen` is not known. Returns 0,
+ * -EBADMSG (not a record of this version), or -ENOMEM. */
 int knowledge_restore(struct knowledge *k, const char *boot, const char *key, const void *value, size_t n);
 /* Ends the restoring: ports of records that did not change were as the records state until the last discovery. */
 void knowledge_restored(struct knowledge *k);

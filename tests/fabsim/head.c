@@ -140,9 +140,9 @@ static void note_used(struct sim *s, const struct remembered *m)
                                 s->tables[t].was_used[all[i].index] = true;
 }
 
-struct remembered *head_read_store(const struct sim_store *store)
+struct remembered *head_read_store(const struct sim_store *store, const char *boot)
 {
-        struct remembered *m = remembered_new("this boot");
+        struct remembered *m = remembered_new(boot);
 
         for (size_t i = 0; i < store->n; i++)
                 (void) remembered_restore(m, store->records[i].key, store->records[i].value, store->records[i].n);
@@ -150,9 +150,14 @@ struct remembered *head_read_store(const struct sim_store *store)
         return m;
 }
 
-static struct remembered *load(struct sim *s, const struct sim_store *store)
+static const char *boot_of(const struct sim *s, const struct head *h)
 {
-        struct remembered *m = head_read_store(store);
+        return h == s->heads ? "boot of the first" : "boot of the second";
+}
+
+static struct remembered *load(struct sim *s, const struct head *h)
+{
+        struct remembered *m = head_read_store(h->store, boot_of(s, h));
 
         if (m->n_damaged > 0)
                 sim_fail(s, "what was stored cannot be read: %s", m->first_damaged);
@@ -207,7 +212,7 @@ static struct generation *generation_of(struct sim *s, const struct head *h, con
 
 bool head_is_confirmed(const struct head *h, uint64_t number)
 {
-        _cleanup_remembered_ struct remembered *m = head_read_store(h->store);
+        _cleanup_remembered_ struct remembered *m = head_read_store(h->store, "");
 
         return h->store->confirmed == number && m->generation == number;
 }
@@ -268,7 +273,7 @@ void head_recall(struct sim *s, struct process *p, struct control_start *ret)
         static const struct sim_store nothing = {};
         bool is_unread = sim_passes_on(s) && p->head->is_cut_off; /* then pkeyd starts without a store */
 
-        ret->remembered = is_unread ? head_read_store(&nothing) : load(s, p->head->store);
+        ret->remembered = is_unread ? head_read_store(&nothing, boot_of(s, p->head)) : load(s, p->head);
         if (p->goal == CONTROL_SERVE && ret->remembered->generation != p->head->waits)
                 p->head->waits = 0; /* pkeyd was killed before it was stored */
         for (unsigned i = 0; p->goal == CONTROL_SERVE && i < SIM_MAX_GENERATIONS; i++)
@@ -313,7 +318,7 @@ static void commit(const struct sim *s, struct head *h, const struct store_trans
 
 void head_confirm(struct sim *s, struct head *h)
 {
-        _cleanup_remembered_ struct remembered *m = is_locked(s, h) || h->store->fails || h->is_cut_off ? NULL : load(s, h->store);
+        _cleanup_remembered_ struct remembered *m = is_locked(s, h) || h->store->fails || h->is_cut_off ? NULL : load(s, h);
         _cleanup_arena_ struct arena *a = arena_new();
         struct store_transaction t;
         struct generation g = {};
@@ -338,7 +343,7 @@ bool head_vouch(struct sim *s, struct head *h, unsigned endport)
         const struct fabsim_place at = s->endports[endport];
         const struct fabsim_port *port = fabsim_port_at(&s->f, at);
         _cleanup_arena_ struct arena *a = arena_new();
-        struct remembered *m = is_locked(s, h) ? NULL : load(s, h->store);
+        struct remembered *m = is_locked(s, h) ? NULL : load(s, h);
         struct store_transaction t;
         uint32_t record = KNOWLEDGE_NONE;
         bool vouched;
@@ -350,7 +355,7 @@ bool head_vouch(struct sim *s, struct head *h, unsigned endport)
                   knowledge_vouch(m->knowledge, record, "admin", s->now / USEC_PER_SEC) == 0;
         if (vouched) {
                 store_transaction_init(&t, a);
-                knowledge_store(m->knowledge, "this boot", &t);
+                knowledge_store(m->knowledge, m->boot, &t);
                 commit(s, h, &t);
                 sim_trace(s, "a person vouches for node %u port %u", at.node, at.port);
                 for (unsigned i = 0; i < port->capacity; i++)
@@ -460,7 +465,7 @@ static void load_changed(struct sim *s, struct process *p, struct control_lock *
 
         observer_load(p);
         clients_load(s, p);
-        ret->changed = load(s, h->store);
+        ret->changed = load(s, h);
         if (!s->shares_store)
                 return;
         ret->by_other_head = h->store->last_writer && h->store->last_writer != h;

@@ -257,7 +257,7 @@ void ledger_stored(struct sim *s, const struct process *p)
         if (!sim_passes_on(s))
                 return;
         sim_trace(s, "process %u has stored%s", p->number, p->has_loaded ? ", what it loaded" : "");
-        m = head_read_store(store);
+        m = head_read_store(store, "");
         if (!p->has_loaded) /* else its own books are older */
                 s->ledger.by = p->head;
         if (m->n_damaged > 0)

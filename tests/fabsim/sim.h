@@ -773,8 +773,8 @@ struct generation *head_load(struct sim *s, struct head *h, struct findings *fin
 struct generation *head_load_at_start(struct sim *s, struct head *h, const struct control_start *start, struct findings *findings);
 /* What control asks for with CONTROL_LOAD_UNDO; NULL: it cannot be loaded. */
 struct generation *head_load_undo(struct sim *s, struct head *h, const struct control_undo *undo, struct findings *findings);
-/* All records of a store. */
-struct remembered *head_read_store(const struct sim_store *store);
+/* All records of a store, as read in this boot. */
+struct remembered *head_read_store(const struct sim_store *store, const char *boot);
 /* A generation as it is stored; false: the store has none. */
 bool head_read_files(const struct sim_store *store, struct arena *a, uint64_t number, struct stored_files *ret);
 /* Whether others may have stored something since p loaded everything. */

@@ -22,14 +22,19 @@ static void setup(void)
         store_transaction_init(&all, arena);
 }
 
-static size_t store(void)
+static size_t store_in(const char *boot)
 {
         size_t before = all.n;
 
-        knowledge_store(k, BOOT, &all);
+        knowledge_store(k, boot, &all);
         ck_assert_int_eq(all.error, 0);
         knowledge_stored(k);
         return all.n - before;
+}
+
+static size_t store(void)
+{
+        return store_in(BOOT);
 }
 
 static const struct store_op *stored(const char *key)
@@ -628,7 +633,7 @@ START_TEST(seen_when_nothing_changed)
                         ck_assert_uint_eq(r->seen_at, 60 * (host == 1 ? 10 : 50));
                         ck_assert_uint_eq(r->there_at, 60 * (host < 2 ? 10 : 50));
                         ck_assert_uint_eq(r->since, 60 * (host == 0 ? 20 : 10));
-                        ck_assert_uint_eq(r->seen, i == 0 ? 50 * MINUTE : 0);
+                        ck_assert_uint_eq(r->seen, i == 0 ? 50 * MINUTE : USEC_INFINITY);
                         ck_assert_int_eq(r->may_be_silent, host == 1);
                 }
                 when = stored("table/discovery");
@@ -784,7 +789,7 @@ START_TEST(withdrawn)
 }
 END_TEST
 
-/* Times of another boot do not count: it is absent since the beginning of this one. */
+/* Times of another boot do not count, whose host may be another head node: how long the port is absent begins anew, once. */
 START_TEST(another_boot)
 {
         struct subnet *s = discover(ALL, 0, 0, 100 * HOLD);
@@ -793,10 +798,31 @@ START_TEST(another_boot)
         discover(ALL & ~1u, 0, 0, 100 * HOLD + 1);
         store();
         begin_anew(OTHER);
-        discover(ALL & ~1u, 0, 0, HOLD - 1);
+        discover(ALL & ~1u, 0, 0, 200 * HOLD);
         check_bounds(0, 1, LEVEL_NONE, LEVEL_FULL);
-        discover(ALL & ~1u, 0, 0, HOLD);
+        store_in(OTHER);
+        begin_anew(OTHER);
+        discover(ALL & ~1u, 0, 0, 201 * HOLD - 1);
+        check_bounds(0, 1, LEVEL_NONE, LEVEL_FULL);
+        discover(ALL & ~1u, 0, 0, 201 * HOLD);
         check_bounds(0, 1, LEVEL_NONE, LEVEL_NONE);
+}
+END_TEST
+
+/* It is stored before this boot has discovered anything: that states no time of this boot. */
+START_TEST(stored_in_another_boot)
+{
+        struct subnet *s = discover(ALL, 0, 0, 100 * HOLD);
+
+        read_host(s, 0, 0x8001);
+        discover(ALL & ~1u, 0, 0, 100 * HOLD + 1);
+        store();
+        begin_anew(OTHER);
+        knowledge_unstore(k);
+        store_in(OTHER);
+        begin_anew(OTHER);
+        discover(ALL & ~1u, 0, 0, 200 * HOLD);
+        check_bounds(0, 1, LEVEL_NONE, LEVEL_FULL);
 }
 END_TEST
 
@@ -1141,6 +1167,7 @@ int main(void)
         tcase_add_test(t, seen_when_nothing_changed);
         tcase_add_test(t, seen_when_the_clock_was_set);
         tcase_add_test(t, seen_at_no_time);
+        tcase_add_test(t, stored_in_another_boot);
         tcase_add_test(t, absent_before_a_restart);
         tcase_add_test(t, absent_since_a_restart);
         tcase_add_test(t, vouch_of_a_silent_port);
