@@ -113,7 +113,7 @@ struct knowledge_record {
                                           * discovery */
 
         bool is_stored;                  /* the store has it as it is here, except for: */
-        bool stored_fresh, stored_unfollowed, stored_may_be_silent;
+        bool stored_fresh, stored_unfollowed, stored_may_be_silent, stored_found;
         enum knowledge_presence stored_presence;
         bool is_restored;                /* read from the store, and there was no discovery since */
 

@@ -94,7 +94,8 @@ static char *value_of(const struct knowledge_record *r, const char *boot)
                       r->vouched_by ?: "", "vouched_at", time_of(r->vouched_at), "writes", writes_to_json(r));
         if (!o || (r->has_clock && json_object_set_new(o, "clock", json_integer(r->clock)) < 0) ||
             (r->is_unfollowed && json_object_set_new(o, "unfollowed", json_true()) < 0) ||
-            (r->may_be_silent && json_object_set_new(o, "may_be_silent", json_true()) < 0))
+            (r->may_be_silent && json_object_set_new(o, "may_be_silent", json_true()) < 0) ||
+            (r->found && json_object_set_new(o, "found", json_true()) < 0))
                 return NULL;
         return json_dumps(o, JSON_COMPACT);
 }
@@ -122,7 +123,7 @@ static void put_record(const struct knowledge_record *r, const char *boot, struc
 static bool must_be_stored(const struct knowledge_record *r)
 {
         return !r->is_stored || r->presence != r->stored_presence || (r->stored_fresh && !r->fresh) ||
-               r->is_unfollowed != r->stored_unfollowed || r->may_be_silent != r->stored_may_be_silent;
+               r->is_unfollowed != r->stored_unfollowed || r->may_be_silent != r->stored_may_be_silent || r->found != r->stored_found;
 }
 
 static void put_discovery(const struct knowledge *k, const char *boot, struct store_transaction *t)
@@ -159,6 +160,7 @@ void knowledge_stored(struct knowledge *k)
                 r->stored_fresh = r->fresh;
                 r->stored_unfollowed = r->is_unfollowed;
                 r->stored_may_be_silent = r->may_be_silent;
+                r->stored_found = r->found;
                 for (size_t w = 0; w < r->n_writes; w++)
                         r->writes[w].is_stored = true;
         }
@@ -280,6 +282,7 @@ static int restore_presence(struct knowledge_record *r, const char *boot, const 
         r->seen_at = (uint64_t) seen_at;
         r->there_at = (uint64_t) (there_at < 0 ? seen_at : there_at);
         r->may_be_silent = json_is_true(json_object_get(o, "may_be_silent"));
+        r->found = json_is_true(json_object_get(o, "found"));
         r->seen = USEC_INFINITY;
         if (strcmp(when, boot) == 0) {
                 r->seen = (usec_t) seen;

@@ -23,6 +23,7 @@
  *                     blanks between them
  *     unfollowed      on a head node of a pair: not read since the other head node may have written anything
  *     may_be_silent   it is absent, and may be a silent device elsewhere in the fabric
+ *     found           of a place: the device that was silent there has been identified
  *     vouched         a person stated that it holds nothing: `vouched_by`, since `vouched_at`
  *
  * `table/discovery` has `at`, and `now` in `boot`: until then the port of each record was as the record states.

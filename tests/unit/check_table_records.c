@@ -1074,6 +1074,47 @@ START_TEST(found_after_a_restart)
 }
 END_TEST
 
+static void check_place(unsigned may)
+{
+        const struct bounds bounds = knowledge_port_bounds(k, place_record(0), 7);
+
+        ck_assert_uint_eq(bounds.may, may);
+}
+
+/* An unknown device was silent, and then answered: the place holds nothing besides, after another restart, too. */
+START_TEST(device_found_before_a_restart)
+{
+        discover(ALL & ~1u, 1, 0, MINUTE);
+        check_place(LEVEL_FULL);
+        store();
+        for (unsigned minute = 2; minute < 6; minute++) {
+                discover(ALL, 0, 0, minute * MINUTE);
+                check_place(LEVEL_NONE);
+                store();
+                ck_assert_uint_eq(store(), 0);
+                begin_anew(minute == 4 ? OTHER : BOOT);
+        }
+        discover(ALL & ~1u, 1, 0, 7 * MINUTE); /* now it is known which device is there */
+        check_place(LEVEL_NONE);
+}
+END_TEST
+
+/* It was found at another place, which discovery shows only later. */
+START_TEST(device_found_while_absent)
+{
+        discover(ALL & ~1u, 1, 0, MINUTE);
+        discover(ALL & ~1u, 0, 0, 2 * MINUTE);
+        check_place(LEVEL_FULL);
+        store();
+        discover(ALL, 0, 0, 3 * MINUTE);
+        check_place(LEVEL_NONE);
+        store();
+        begin_anew(BOOT);
+        discover(ALL, 0, 0, 4 * MINUTE);
+        check_place(LEVEL_NONE);
+}
+END_TEST
+
 /* An incomplete record is ignored, and the time since when its port is gone is not known: it was present until now. */
 START_TEST(damaged_says_nothing)
 {
@@ -1187,6 +1228,8 @@ int main(void)
         tcase_add_test(t, damaged_says_nothing);
         tcase_add_test(t, write_behind_the_end);
         tcase_add_test(t, found_after_a_restart);
+        tcase_add_test(t, device_found_before_a_restart);
+        tcase_add_test(t, device_found_while_absent);
         tcase_add_test(t, keys_are_read);
         tcase_add_test(t, bad_keys);
         suite_add_tcase(s, t);
