@@ -6,7 +6,7 @@
 #include "control/sweep_steps.h"
 #include "reach/reach_text.h"
 
-/* How long after discovery a port that was absent counts as absent: reading the tables of others may take longer. */
+/* How long after discovery a port that was absent counts as absent: reading and writing the tables of others may take longer. */
 #define DISCOVERY_GETS_OLD (8 * USEC_PER_SEC)
 
 bool sweep_is_for_port(const struct control *c, const struct generation *g)
@@ -41,16 +41,20 @@ static int resolve_missing(struct control *c, struct memberships **ret_membershi
 
 static int set_policy(struct control *c)
 {
+        struct sweep *s = &c->sweep;
         struct memberships *memberships = NULL;
         const struct desired *limited;
         struct desired *all;
         int r;
 
-        knowledge_hold_absent(c->knowledge, c->now, c->sweep.generation->settings->absent_hold);
-        if (c->sweep.kind != SWEEP_FULL || c->now - c->discovered > DISCOVERY_GETS_OLD)
+        knowledge_hold_absent(c->knowledge, c->now, s->generation->settings->absent_hold);
+        s->doubt_at = s->kind == SWEEP_FULL ? c->discovered + DISCOVERY_GETS_OLD : 0;
+        if (c->now > s->doubt_at) {
                 knowledge_doubt_absence(c->knowledge);
+                s->doubt_at = USEC_INFINITY;
+        }
         r = resolve_missing(c, &memberships, &all);
-        r = r ?: freezer_limit(c->freezer, c->sweep.arena, &c->sweep.decision, memberships, all, &limited);
+        r = r ?: freezer_limit(c->freezer, s->arena, &s->decision, memberships, all, &limited);
         return r < 0 ? r : knowledge_set_policy(c->knowledge, limited);
 }
 

@@ -195,6 +195,12 @@ void knowledge_doubt_absence(struct knowledge *k)
                 k->records[i].may_be_back = k->records[i].presence == KNOWLEDGE_ABSENT;
 }
 
+int knowledge_doubt_absence_now(struct knowledge *k)
+{
+        knowledge_doubt_absence(k);
+        return knowledge_counts_rebuild(k);
+}
+
 int knowledge_keep_policy(struct knowledge *k, struct arena *a)
 {
         for (size_t i = 0; i < k->n; i++) {
@@ -205,8 +211,7 @@ int knowledge_keep_policy(struct knowledge *k, struct arena *a)
                         return -ENOMEM;
                 }
         }
-        knowledge_doubt_absence(k);
-        return knowledge_counts_rebuild(k);
+        return knowledge_doubt_absence_now(k);
 }
 
 bool knowledge_is_counted(const struct knowledge *k)

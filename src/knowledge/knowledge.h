@@ -160,6 +160,8 @@ int knowledge_see_subnet(struct knowledge *k, const struct subnet *s, usec_t now
 
 /* Until the next discovery every absent port may be back and communicate. Call knowledge_set_policy() after it. */
 void knowledge_doubt_absence(struct knowledge *k);
+/* The same under the policy that is set, to which it is counted. Returns 0, or -ENOMEM: then nothing can be judged. */
+int knowledge_doubt_absence_now(struct knowledge *k);
 
 /* Sets another absent_hold: ports that are absent for longer do not count. Call knowledge_set_policy() after it. */
 void knowledge_hold_absent(struct knowledge *k, usec_t now, usec_t absent_hold);

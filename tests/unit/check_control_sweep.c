@@ -1935,6 +1935,32 @@ START_TEST(back_while_tables_are_read)
 }
 END_TEST
 
+/* It is back after the first phase, in which others do not answer for long. */
+START_TEST(back_while_tables_are_written)
+{
+        for (unsigned late = 0; late < 2; late++) {
+                start(ENFORCE, "version: 1\npartitions:\n  p: {pkey: 0x0010, members: {node1: limited, node2: full}}\n"
+                               "  q: {pkey: 0x0011, members: {node3: full}}\n");
+                sweep();
+                fabsim_disconnect(&f, hosts[0], 1);
+                until(CONTROL_DISCOVERING);
+                until(CONTROL_LOCKING); /* the sweep has discovered the fabric, and decides by this policy: */
+                give_candidate(ENFORCE, "version: 1\npartitions:\n  p: {pkey: 0x0010, members: {node1: full, node2: limited}}\n", 0);
+                until(CONTROL_APPLYING);
+                now += 8 * S + late;
+                fabsim_connect(&f, hosts[0], 1, leaf, 2);
+                until(CONTROL_IDLE);
+                ck_assert(!holds(hosts[2], 0x8011));
+                ck_assert_int_eq(holds(hosts[1], 0x8010), late);
+                until(CONTROL_DISCOVERING);
+                sweep();
+                ck_assert(holds(hosts[0], 0x8010) && holds(hosts[1], 0x0010));
+                teardown();
+                setup();
+        }
+}
+END_TEST
+
 /* The SM comes here: it waits SM_HOLD and a timeout, reads all again, and writes. */
 START_TEST(takes_over)
 {
@@ -2299,6 +2325,7 @@ int main(void)
                         edit_after_a_failed_discovery,
                         absent_hold_is_lengthened,
                         back_while_tables_are_read,
+                        back_while_tables_are_written,
                         standby_misses_a_policy,
                         audit_writes_nothing,
                         beside_an_sm_nothing_is_written,

@@ -153,6 +153,26 @@ START_TEST(kept_policy)
 }
 END_TEST
 
+/* While a policy is carried out, an absent port may come back: a write that would cut it off is not admitted any more. */
+START_TEST(absence_is_doubted_now)
+{
+        struct p_key limited[P_KEY_BLOCK_ENTRIES];
+        struct subnet *s = discover(ALL, 0, 0, 0);
+
+        for (unsigned host = 0; host < HOSTS; host++)
+                read_host(s, host, host == 3 ? 0x0001 : 0x8001);
+        s = discover(ALL & ~8u, 0, 0, MINUTE);
+        for (unsigned host = 0; host < 3; host++)
+                read_host(s, host, host == 0 ? 0x8001 : 0);
+        want(s, ALL);
+        block_of(0x0001, limited);
+        ck_assert_int_eq(knowledge_judge_block(k, host_record(0), 0, limited, 1), RULE_ADMITS);
+        ck_assert_int_eq(knowledge_doubt_absence_now(k), 0);
+        ck_assert(knowledge_is_counted(k));
+        ck_assert_int_eq(knowledge_judge_block(k, host_record(0), 0, limited, 1), RULE_LOSS);
+}
+END_TEST
+
 /* A write by OpenSM is announced, and then withdrawn. */
 START_TEST(expected_and_retracted)
 {
@@ -2110,6 +2130,7 @@ int main(void)
         tcase_add_test(bounds, who_may_hold_a_base);
         tcase_add_test(bounds, who_may_hold_a_base_behind_a_filter);
         tcase_add_test(bounds, kept_policy);
+        tcase_add_test(bounds, absence_is_doubted_now);
         tcase_add_test(bounds, expected_and_retracted);
         tcase_add_test(bounds, expected_in_vain);
         tcase_add_test(bounds, retracted_block);

@@ -1381,6 +1381,34 @@ START_TEST(mute_in_the_last_phase)
 }
 END_TEST
 
+/* node1 was absent at discovery, and is back when OpenSM has taken long for the first file. The next one must not make a limited
+ * member of node2, which node1 may talk to. */
+START_TEST(back_between_two_files)
+{
+        for (unsigned late = 0; late < 2; late++) {
+                start(OPENSM, "version: 1\npartitions:\n  p: {pkey: 0x0010, members: {node1: limited, node2: full}}\n"
+                              "  q: {pkey: 0x0011, members: {node3: full}}\n");
+                carry_out();
+                fabsim_disconnect(&f, hosts[0], 1);
+                until(CONTROL_DISCOVERING);
+                until(CONTROL_LOCKING);
+                give_candidate(OPENSM, "version: 1\npartitions:\n  p: {pkey: 0x0010, members: {node1: full, node2: limited}}\n", 0);
+                until(CONTROL_WRITING_OPENSM);
+                read_files();
+                ck_assert(has(write_file(), "revoke"));
+                signal_opensm();
+                opensm_reads_file();
+                now += late ? 9 * S : 0;
+                fabsim_connect(&f, hosts[0], 1, leaf, 2);
+                carry_out();
+                ck_assert(!holds(hosts[2], 0x8011));
+                ck_assert_int_eq(holds(hosts[1], 0x8010), late);
+                teardown();
+                setup();
+        }
+}
+END_TEST
+
 /* A leaf port that cannot be read counts like its host. */
 static bool lose_leaf_table(const struct mad_request *request, struct fabsim_place at)
 {
@@ -1858,6 +1886,7 @@ int main(void)
                         mute_on_the_way,
                         mute_on_the_way_gets_nothing_more,
                         mute_in_the_last_phase,
+                        back_between_two_files,
                         mute_switch_port,
                         first_file_waits_for_a_switch,
                         mute_port_keeps_its_line,
