@@ -53,7 +53,7 @@ WRONGS = [
     # what is accepted meanwhile
     Wrong("confirm-admits-older-files", DECIDE, "        reload_admit_again(c);\n", ""),
     Wrong("confirm-by-a-guest", CONFIRM, "        if (control_is_guest(c)) {\n                refuse(c,", "        if (0) {\n                refuse(c,"),
-    Wrong("confirm-stored-by-a-guest", SYNC, "if (c->unstored || control_is_guest(c)) /*", "if (c->unstored) /*"),
+    Wrong("confirm-stored-by-a-guest", SYNC, "if (c->unstored || c->not_loaded || control_is_guest(c)) /*", "if (c->unstored || c->not_loaded) /*"),
     Wrong("confirm-that-a-guest-never-answers", CONFIRM, "                answer_confirmation(c, RELOAD_WAITS, \"this host stands by now,", "                if (0)\n                        answer_confirmation(c, RELOAD_WAITS, \"this host stands by now,"),
     Wrong("confirm-admits-another-change", CONFIRM, "        if (confirm_waits(c)) {\n                (void) findings_error", "        if (0) {\n                (void) findings_error"),
     Wrong("confirm-admits-a-first-policy", CONFIRM, "if (g->facts.confirm_for == 0 || g->audits ||", "if (true ||"),

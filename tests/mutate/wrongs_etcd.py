@@ -7,6 +7,7 @@ STORE, LEASE, HTTP = "src/etcd/etcd_store.c", "src/etcd/etcd_lease.c", "src/etcd
 STATE, GATE, COPY = "src/state/state.c", "src/gate/gate.c", "src/state/state_copy.c"
 MAILBOX, JSON, LEASING = "src/etcd/etcd_mailbox.c", "src/records/lease_json.c", "src/control/leasing.c"
 DECIDE, STEPS = "src/control/sweep_decide.c", "src/control/sweep_steps.c"
+SWEEP_LOCK = "src/control/sweep_lock.c"
 CONFIRM, INTERNAL, SYNC = "src/control/confirm.c", "src/control/control_internal.c", "src/control/sync.c"
 
 WRONGS = [
@@ -60,6 +61,13 @@ WRONGS = [
     Wrong("etcd-guest-keeps-its-generation", SYNC, "(control_is_guest(c) || !c->in_force || g->number", "(!c->in_force || g->number"),
     Wrong("etcd-writer-ignores-an-apply", SYNC, "(control_is_guest(c) || !c->in_force || g->number > c->in_force->number)", "control_is_guest(c)"),
     Wrong("etcd-writer-goes-back", SYNC, "g->number > c->in_force->number", "g->number != c->in_force->number"),
+    Wrong("etcd-older-generation-again-and-again", SWEEP_LOCK, "        if (c->not_loaded || (!s->lock.held", "        if ((!s->lock.held"),
+    Wrong("etcd-older-generation-is-stored", SWEEP_LOCK, "        if (c->not_loaded)\n                sweep_unlock(c);\n", ""),
+    Wrong("etcd-compares-by-an-older-generation", DECIDE, "        if (c->not_loaded) {\n", "        if (false) {\n"),
+    Wrong("etcd-own-generation-is-missing", SYNC, "                return g->number >= m->generation;\n", "                return g->number > m->generation;\n"),
+    Wrong("etcd-any-generation-of-this-number", SYNC, "(!m->policy || generation_has_policy(g, m->policy, m->n_policy));", "true;"),
+    Wrong("etcd-loaded-is-missing", SYNC, "        c->not_loaded = 0;\n", ""),
+    Wrong("etcd-stores-facts-of-an-older-generation", SYNC, "if (c->unstored || c->not_loaded || control_is_guest(c)) /*", "if (c->unstored || control_is_guest(c)) /*"),
     Wrong("etcd-everybody-is-a-guest", INTERNAL, "control_follows_sm(c) && c->sm.state != SM_FOLLOW_WRITER", "control_follows_sm(c)"),
     # copies from one kind of store to the other
     Wrong("copied-to-any-records", COPY, "c.next != c.end ? -ENOTEMPTY : r;", "c.next != c.end ? -ENOTEMPTY : r == -ENOTEMPTY ? 0 : r;"),
@@ -101,6 +109,7 @@ WRONGS = [
     Wrong("history-of-the-other-is-not-taken", SYNC, "        c->history = STEAL(m->history);\n", "        if (!c->in_force)\n                c->history = STEAL(m->history);\n"),
     Wrong("writes-on-though-the-other-wrote", SYNC, "        if (lock->by_other_head && c->config.shares_store && c->sm.state == SM_FOLLOW_WRITER)\n                c->sm.state = SM_FOLLOW_STANDBY;\n", ""),
     Wrong("no-renewal-by-old-memory", LEASING, " || (q->kind == LEASE_RENEW && lease->state == LEASE_RELEASING);", ";"),
+    Wrong("state-loads-nothing-again", "src/state/state.c", "void state_load_again(struct state *s)\n{\n        s->stale = true;\n", "void state_load_again(struct state *s)\n{\n        (void) s;\n"),
     Wrong("grants-by-old-memory", LEASING, "return q->kind == LEASE_EDIT || q->kind == LEASE_CREATE || (q", "return (q"),
     Wrong("end-that-is-not-stored-is-told", LEASING, "needs_lease(q) && leases_is_ending", "false && leases_is_ending"),
     Wrong("answers-what-is-not-stored", "src/leases/leases.c", "                if (l->items[i]->store == LEASE_IN_STORE)\n                        answer_waiters", "                if (l->items[i]->id)\n                        answer_waiters"),
