@@ -275,9 +275,9 @@ static uint32_t count_members(const struct partitions_file_partition *p, bool at
         return n;
 }
 
-static void print_members(struct text *t, const struct partitions_file_partition *p, bool at_index0)
+static void print_members(struct text *t, const struct partitions_file_partition *p, bool at_index0, bool self_full)
 {
-        uint32_t left = count_members(p, at_index0);
+        uint32_t left = count_members(p, at_index0) + self_full;
 
         text_add(t, left > 0 ? ":\n" : ":\n    NONE;\n");
         for (uint32_t i = 0; i < p->n_members; i++) {
@@ -290,9 +290,11 @@ static void print_members(struct text *t, const struct partitions_file_partition
                         print_label(t, m->label);
                 text_add(t, "\n");
         }
+        if (self_full)
+                text_add(t, "    SELF=full;\n");
 }
 
-static bool print_partition(struct text *t, struct arena *a, const struct partitions_file_partition *p)
+static bool print_partition(struct text *t, struct arena *a, const struct partitions_file_partition *p, bool self_full)
 {
         bool indx0 = p->base == P_KEY_DEFAULT_BASE || count_members(p, true) > 0; /* the first definition has it */
 
@@ -305,11 +307,11 @@ static bool print_partition(struct text *t, struct arena *a, const struct partit
                 text_add(t, ",ipoib");
                 print_parameters(t, &p->ipoib->broadcast);
         }
-        print_members(t, p, indx0);
+        print_members(t, p, indx0, self_full && p->base == P_KEY_DEFAULT_BASE);
         if (indx0 && count_members(p, false) > 0) {
                 print_name(t, p);
                 text_add(t, "=0x%04x", p->base);
-                print_members(t, p, false);
+                print_members(t, p, false, false);
         }
         return print_groups(t, a, p);
 }
@@ -374,7 +376,7 @@ int partitions_file_render(struct arena *a, const struct partitions_file *file, 
         if (r < 0)
                 return r;
         for (uint32_t i = 0; i < file->n_partitions; i++)
-                if (!print_partition(&body, scratch, &file->partitions[i]))
+                if (!print_partition(&body, scratch, &file->partitions[i], file->self_full))
                         return -ENOMEM;
         if (body.failed)
                 return -ENOMEM;

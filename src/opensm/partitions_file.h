@@ -50,6 +50,7 @@ struct partitions_file {
         const char *fabric;        /* of several fabrics of the host, the one that it is for; NULL: the host has one */
         const char *phase;         /* "revoke"; NULL: the file is that of the whole policy */
         bool released;             /* without the head: it no longer belongs to pkeyd */
+        bool self_full;            /* SELF, the SM's port, is a full member of the default partition, even if listed as limited */
 };
 
 /* One port and its P_Keys in a file. */

@@ -4,6 +4,7 @@
 
 #include "opensm/unmanaged.h"
 #include "pkeyctl/commands.h"
+#include "policy/selector.h"
 #include "shell/file.h"
 
 /* --- entries by the policy -------------------------------------------------------------------------------------------- */
@@ -189,6 +190,32 @@ static int collect(struct context *ctx, const struct opensm_conf *opensm, struct
         return r < 0 ? r : partitions_file_from_ports(ctx->arena, ctx->policy, conf, ports, n, ret);
 }
 
+static void refuse_self(struct selector **selectors, uint32_t n, struct report *report)
+{
+        for (uint32_t i = 0; i < n; i++) {
+                if (selectors[i]->kind != SELECTOR_SELF)
+                        continue;
+                report_add(report, FINDING_ERROR, FINDING_USAGE, &selectors[i]->place,
+                           "export: a topology file does not show which port SELF means");
+                report_hint(report, "name the host, or leave --topology out");
+        }
+}
+
+/* Lines of the default partition may have SELF: the file makes it a full member (self_full). */
+static int check_self(struct context *ctx)
+{
+        const struct policy *p = ctx->policy;
+        struct report report;
+
+        report_init(&report, &ctx->findings);
+        for (uint32_t i = 0; i < p->n_groups; i++)
+                refuse_self(p->groups[i].selectors, p->groups[i].n_selectors, &report);
+        for (uint32_t i = 1; i < p->n_partitions; i++)
+                for (uint32_t k = 0; k < p->partitions[i].n_rules; k++)
+                        refuse_self(p->partitions[i].rules[k].selectors, p->partitions[i].rules[k].n_selectors, &report);
+        return report_finish(&report);
+}
+
 static int read_fabric(struct context *ctx)
 {
         if (!ctx->options->topology)
@@ -197,7 +224,7 @@ static int read_fabric(struct context *ctx)
                 return findings_error(&ctx->findings, FINDING_USAGE, "leave --topology out",
                                       "export: the policy keeps P_Keys of others (owns, or unmanaged: keep), and only the tables "
                                       "show which ports have them: OpenSM would remove them");
-        return pipeline_read_topology(ctx) ?: observed_new(ctx->arena, ctx->subnet, &ctx->observed);
+        return check_self(ctx) ?: pipeline_read_topology(ctx) ?: observed_new(ctx->arena, ctx->subnet, &ctx->observed);
 }
 
 int command_export(struct context *ctx)
@@ -214,6 +241,7 @@ int command_export(struct context *ctx)
         if (r < 0)
                 return r;
         file.released = true;
+        file.self_full = ctx->subnet->sm == SUBNET_NONE && policy_owns(ctx->policy, P_KEY_DEFAULT_BASE);
         return partitions_file_render(ctx->arena, &file, opensm.allow_both_pkeys, &ctx->findings, &bytes, &n) ?:
                output_file(ctx, exit_status_of(false, frozen.n > 0), bytes, n);
 }

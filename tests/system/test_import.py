@@ -270,6 +270,47 @@ def test_export_keeps_what_is_not_the_policys():
         check_equal(after, before, "tables that OpenSM makes of what was exported")
 
 
+TENANT = "version: 1\npartitions:\n  p:\n    pkey: 0x0010\n    members: {node0002: full}\n"
+SELF_ELSEWHERE = """version: 1
+groups:
+  heads: [node0003, SELF]
+partitions:
+  default:
+    pkey: 0x7fff
+    members: {ALL: limited, SELF: full}
+  p:
+    pkey: 0x0010
+    members:
+      node0002: full
+      SELF: limited
+"""
+
+
+def test_export_of_a_topology():
+    """A topology file shows neither SELF nor the SM: the SM's port is a full member of the default partition all the same."""
+    with fabric_of() as fabric:
+        judge, topology = Judge(fabric), ["--topology", fabric.path("fabric.net")]
+        policy = fabric.write("tenant.yaml", TENANT)
+        by_fabric = fabric.pkeyctl("export", "opensm", policy).expect(0).out
+        by_topology = fabric.pkeyctl("export", "opensm", policy, *topology).expect(0).out
+        check("SELF" not in by_fabric, "the SM is known:", by_fabric)
+        made = judge.opensm_makes(by_fabric.encode(), fresh=False)
+        check_equal(made[judge.self_guid], {0xFFFF}, "the SM's port")
+        check_equal(judge.opensm_makes(by_topology.encode(), fresh=False), made, "tables that OpenSM makes of " + by_topology)
+        policy = fabric.write("self.yaml", SELF_ELSEWHERE)
+        fabric.pkeyctl("export", "opensm", policy).expect(0)
+        result = fabric.pkeyctl("export", "opensm", policy, *topology, "--json").expect(1).json()
+        check_equal([(f["code"], f["line"], f["hint"]) for f in result["findings"]],
+                    [("usage", line, "name the host, or leave --topology out") for line in (3, 12)], "findings")
+
+
+def test_export_without_an_sm():
+    with Fabric(two_level(1, 1, HOSTS), opensm=False) as fabric:
+        for text, expected in ((TENANT, 1), ("owns: [0x0010]\n" + TENANT, 0)):
+            exported = fabric.pkeyctl("export", "opensm", fabric.write("policy.yaml", text)).expect(0).out
+            check_equal(exported.count("SELF=full"), expected, "lines for SELF in " + exported)
+
+
 def random_guid(rng, topology):
     return rng.choice([*("0x%016x" % topology.port_guid("node%04d" % (i + 1)) for i in range(HOSTS))] * 3 +
                       ["0x%x" % topology.port_guid("node%04d" % rng.randint(1, HOSTS)),

@@ -57,6 +57,27 @@ START_TEST(test_render_both_of_the_default)
 }
 END_TEST
 
+/* SELF takes precedence over limited members, not over members with both entries. */
+START_TEST(test_render_self)
+{
+        const struct partitions_file_member members[] = {
+                { { 0x100 }, MEMBERSHIP_BOTH, NULL }, { { 0x200 }, MEMBERSHIP_LIMITED, NULL },
+        };
+        const struct partitions_file_partition partitions[] = {
+                { .name = "default", .base = 0x7fff, .members = members, .n_members = 2 },
+                { .name = "p", .base = 0x10, .members = two, .n_members = 1 },
+        };
+        struct partitions_file file = { .partitions = partitions, .n_partitions = 2, .released = true, .self_full = true };
+        const char *bytes;
+        size_t n;
+
+        ck_assert_int_eq(partitions_file_render(arena, &file, true, &findings, &bytes, &n), 0);
+        ck_assert_str_eq(strchr(bytes, '\n'), "\n\ndefault=0x7fff,indx0:\n    0x0000000000000200=limited,\n    SELF=full;\n"
+                                              "default=0x7fff:\n    0x0000000000000100=both;\n"
+                                              "\np=0x0010:\n    0x0000000000000100=full; # node1 mlx5_0/1\n");
+}
+END_TEST
+
 /* Members that differ from their partition about index 0 have a definition of their own. Multicast groups belong to the first. */
 START_TEST(test_render_members_apart)
 {
@@ -326,6 +347,7 @@ int main(void)
         tcase_add_checked_fixture(c, setup, teardown);
         tcase_add_test(c, test_render);
         tcase_add_test(c, test_render_both_of_the_default);
+        tcase_add_test(c, test_render_self);
         tcase_add_test(c, test_render_members_apart);
         tcase_add_test(c, test_index0_of_a_lease);
         tcase_add_test(c, test_render_ipoib);
