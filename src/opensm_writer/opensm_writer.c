@@ -405,9 +405,20 @@ static int stored(struct opensm_writer *w, usec_t now, const struct control_even
 {
         (void) now;
         if (event->r == 0)
-                return go_to(w, STEP_WRITING);
+                return go_to(w, w->n_files > 0 ? STEP_READING_AGAIN : STEP_WRITING);
         return writer_report(w, event->r, LOG_EVENT_STATE_DIR, "what OpenSM would write next could not be stored: %s; %s stays as it is until that works",
                              strerror(-event->r), w->path);
+}
+
+/* Phases may take minutes. If the file was changed meanwhile, the next sweep begins with what is in place. */
+static int file_read_again(struct opensm_writer *w, usec_t now, const struct control_event *event)
+{
+        const struct control_file *file = &event->files[0];
+
+        (void) now;
+        if (file->r < 0 || !writer_is_last_file(w, (struct file_bytes) { file->bytes, file->n }))
+                return -ESTALE;
+        return go_to(w, STEP_WRITING);
 }
 
 static int file_written(struct opensm_writer *w, usec_t now, const struct control_event *event)
@@ -590,6 +601,7 @@ static const struct {
         [STEP_READING] = { CONTROL_READ_FILES, CONTROL_EVENT_FILES_READ, files_read },
         [STEP_PUTTING_ASIDE] = { CONTROL_WRITE_FILE, CONTROL_EVENT_FILE_WRITTEN, aside_written },
         [STEP_STORING] = { CONTROL_STORE, CONTROL_EVENT_STORED, stored },
+        [STEP_READING_AGAIN] = { CONTROL_READ_FILES, CONTROL_EVENT_FILES_READ, file_read_again },
         [STEP_WRITING] = { CONTROL_WRITE_FILE, CONTROL_EVENT_FILE_WRITTEN, file_written },
         [STEP_SIGNALLING] = { CONTROL_SIGNAL_OPENSM, CONTROL_EVENT_OPENSM_SIGNALLED, signalled },
         [STEP_SURVEYING] = { CONTROL_RUN_STAGE, CONTROL_EVENT_STAGE_ENDED, surveyed },

@@ -27,16 +27,18 @@
  *
  * Sans I/O, one step at a time: the writer gives an action, takes its answer, and gives the next action.
  *
- *     idle --start--> reading --> [putting aside] --> storing --> writing --> signalling --> waiting --> surveying --.
- *                        |                              ^                                       ^                    |
- *                        |                              '------------ next phase ---------------|------- reached ----+
- *                        '--> end (nothing to write)                                            '- not yet: probing -'
+ *     idle --start--> reading --> [putting aside] --> storing --> [reading again] --> writing --> signalling --.
+ *                        |                              ^                                                      v
+ *                        '--> end (nothing to write)    '-- next phase: reached -- surveying <-------------- waiting
+ *                                                                                      '-- not yet: probing ---^
  *
  *     step           waits for                                then
  *     reading        the file in place, and its copy          refused: end; OpenSM would drop it: putting aside; nothing to
  *                                                             change: end; else storing
  *     putting aside  PATH.refused to be written               as after reading
- *     storing        the store to have what OpenSM may write  writing; a mirror for the other head node's store skips this
+ *     storing        the store to have what OpenSM may write  the first file: writing; else reading again; a mirror for the other
+ *                                                             head node's store skips this
+ *     reading again  the file in place                        it was changed since the last phase: end; else writing
  *     writing        the partition file to be in place        a mirror, or only the head changed (generation, phase): end; else
  *                                                             signalling
  *     signalling     OpenSM to be signalled                   a phase: waiting; no table changes, or the last good file was put
@@ -95,8 +97,8 @@ void opensm_writer_answer(struct opensm_writer *w, usec_t now, const struct cont
 void opensm_writer_tick(struct opensm_writer *w, usec_t now);
 
 /* True once after each start: the job has ended. *ret_r: 0: every phase was carried out, except for held bases; -ECANCELED: stopped
- * early; -ESTALE: a port is not at its address any more; else the problem or findings were logged, and the job may be tried again.
- * After 0 and -ECANCELED the snapshot has the tables as they are now. */
+ * early; -ESTALE: a port is not at its address any more, or the file in place was changed during the job; else the problem or
+ * findings were logged, and the job may be tried again. After 0 and -ECANCELED the snapshot has the tables as they are now. */
 bool opensm_writer_take_end(struct opensm_writer *w, int *ret_r);
 
 /* No further phase begins; the job ends when OpenSM has carried out the current one, or its time is over. */

@@ -17,6 +17,7 @@ enum step {
         STEP_READING,       /* the file in place, and PATH.before-pkeyd */
         STEP_PUTTING_ASIDE, /* a copy of a file that OpenSM cannot parse */
         STEP_STORING,       /* the writes that the next file may make OpenSM send */
+        STEP_READING_AGAIN, /* the file in place, before a further one replaces it */
         STEP_WRITING,       /* the partition file */
         STEP_SIGNALLING,
         STEP_WAITING,       /* until `due`: OpenSM reads the file and writes tables */

@@ -73,12 +73,14 @@ static void signal_opensm(void)
         give_signalled(0);
 }
 
-/* Advances to the due time, and reads the tables. */
+/* Advances to the due time, and reads the tables; before a further file, also the one in place. */
 static void look(void)
 {
         take_nothing();
         wait_until_due();
         answer();
+        if (is_next(CONTROL_READ_FILES))
+                read_files();
 }
 
 /* OpenSM hangs until the writer gives up on the file. */
@@ -968,6 +970,60 @@ START_TEST(edited_file)
         /* the copy that is there may be the only one of the file before pkeyd */
         expect_logged(LOG_EVENT_OPENSM_FILE_FOREIGN, "cp --backup=numbered " FILE_CONF " " COPY);
         take_nothing();
+}
+END_TEST
+
+/* POLICY_1 is in force; OpenSM carries out the first of two files. */
+static void begin_two_phases(void)
+{
+        begin_again(POLICY_1);
+        read_files();
+        give_candidate(OPENSM, "version: 1\npartitions:\n  q:\n    pkey: 0x0011\n    members: {node2: full}\n", 0);
+        until(CONTROL_WRITING_OPENSM);
+        read_files();
+        ck_assert(has(write_file(), "revoke"));
+        signal_opensm();
+}
+
+/* The file of the next phase does not replace an edit, or a file that cannot be read: another sweep begins with it. */
+START_TEST(edited_between_phases)
+{
+        for (unsigned is_unreadable = 0; is_unreadable < 2; is_unreadable++) {
+                const char *edited;
+
+                begin_two_phases();
+                opensm_reads_file();
+                if (is_unreadable)
+                        file_at(FILE_CONF)->r = -EACCES;
+                else
+                        edit("=full", "=limited");
+                edited = arena_strdup(arena, file_at(FILE_CONF)->bytes);
+                look();
+                ck_assert_uint_eq(control_due(c), 0);
+                until(CONTROL_WRITING_OPENSM);
+                read_files();
+                ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
+                expect_logged(LOG_EVENT_OPENSM_FILE_FOREIGN, is_unreadable ? "cannot be read" : "was edited after pkeyd wrote it");
+                ck_assert_str_eq(file_at(FILE_CONF)->bytes, edited);
+                teardown();
+                setup();
+        }
+}
+END_TEST
+
+/* The edit made OpenSM drop the file: no file is put back over it. */
+START_TEST(falls_back_from_an_edit)
+{
+        begin_two_phases();
+        edit("    0x", "    node1, 0x");
+        take_defaults();
+        look();
+        until(CONTROL_WRITING_OPENSM);
+        read_files();
+        ck_assert_str_eq(take(CONTROL_WRITE_FILE)->files[0].path, FILE_CONF ".refused");
+        give_file_written(0);
+        ck_assert(has(write_file(), "=0x0011"));
+        ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_FELL_BACK), 1);
 }
 END_TEST
 
@@ -1871,6 +1927,7 @@ int main(void)
                         lost_group_is_reported,
                         another_path,
                         edited_file, file_with_a_binary_number, edited_file_with_a_binary_number,
+                        edited_between_phases, falls_back_from_an_edit,
                         file_that_opens_the_fabric,
                         cannot_be_put_aside,
                         damaged_files,
