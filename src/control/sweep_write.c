@@ -463,7 +463,8 @@ static int doubt_absence(struct control *c)
 /* Stores the possible writes of the next phase before its first MAD is sent. */
 static void next_phase(struct control *c)
 {
-        int prepared = doubt_absence(c) ?: apply_prepare(c->sweep.apply), r = prepared > 0 ? sweep_store(c, CONTROL_STORING) : prepared;
+        int prepared = doubt_absence(c) ?: apply_prepare(c->sweep.apply);
+        int r = prepared > 0 ? sweep_store(c, CONTROL_STORING) : prepared;
 
         if (r < 0)
                 applied(c, r, "writing was cut short");

@@ -123,7 +123,8 @@ static void put_record(const struct knowledge_record *r, const char *boot, struc
 static bool must_be_stored(const struct knowledge_record *r)
 {
         return !r->is_stored || r->presence != r->stored_presence || (r->stored_fresh && !r->fresh) ||
-               r->is_unfollowed != r->stored_unfollowed || r->may_be_silent != r->stored_may_be_silent || r->found != r->stored_found;
+               r->is_unfollowed != r->stored_unfollowed || r->may_be_silent != r->stored_may_be_silent ||
+               r->found != r->stored_found;
 }
 
 static void put_discovery(const struct knowledge *k, const char *boot, struct store_transaction *t)
