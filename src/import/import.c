@@ -167,19 +167,26 @@ static int convert(struct import *im, const char **ret)
         return *ret ? import_check(im, *ret) : -ENOMEM;
 }
 
-int import_convert(struct arena *a, const struct partitions_conf *conf, const struct subnet *subnet, bool allow_both_pkeys,
-                   struct findings *findings, const char **ret)
+int import_convert(struct arena *a, const struct partitions_conf *conf, const struct subnet *subnet, const struct known *known,
+                   bool allow_both_pkeys, struct findings *findings, const char **ret)
 {
         struct import im = {
                 .arena = a, .conf = conf, .subnet = subnet, .allow_both_pkeys = allow_both_pkeys,
                 .n_partitions = conf->n_partitions,
         };
         const char *yaml = NULL;
+        struct subnet *extended;
         int r, finish;
 
         im.partitions = arena_new_array(a, struct import_partition, conf->n_partitions);
         if (!im.partitions)
                 return -ENOMEM;
+        if (subnet && known) {
+                r = known_extend(a, known, subnet, &extended);
+                if (r < 0)
+                        return r;
+                im.subnet = extended;
+        }
         report_init(&im.report, findings);
         r = convert(&im, &yaml);
         finish = report_finish(&im.report);

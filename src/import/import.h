@@ -15,6 +15,7 @@
  */
 
 #include "opensm/partitions_conf.h"
+#include "subnet/known.h"
 #include "util/file_report.h"
 
 /* A port that a line names, and its resulting membership. */
@@ -61,7 +62,7 @@ struct import {
         struct arena *arena;
         struct report report;
         const struct partitions_conf *conf;
-        const struct subnet *subnet; /* NULL: the fabric is not known */
+        const struct subnet *subnet; /* with the known ports that are absent; NULL: the fabric is not known */
         bool allow_both_pkeys;
         struct import_partition *partitions; /* as in conf */
         uint32_t n_partitions;
@@ -74,9 +75,10 @@ static inline bool import_knows_self(const struct import *im)
 }
 
 /* Converts. Returns 0, -EBADMSG (the policy would result in other tables: findings name them), -ENOMEM. *ret is the text of a
- * partitions.yaml, in the arena. subnet may be NULL: then GUIDs stay GUIDs and nothing is compared. */
-int import_convert(struct arena *a, const struct partitions_conf *conf, const struct subnet *subnet, bool allow_both_pkeys,
-                   struct findings *findings, const char **ret);
+ * partitions.yaml, in the arena. subnet may be NULL: then GUIDs stay GUIDs and nothing is compared. known (NULL: none) has the
+ * ports that were seen before: the policy names them as if they were there. */
+int import_convert(struct arena *a, const struct partitions_conf *conf, const struct subnet *subnet, const struct known *known,
+                   bool allow_both_pkeys, struct findings *findings, const char **ret);
 
 /* The steps. Return 0 or -ENOMEM; import_check also -EBADMSG. */
 int import_reduce(struct import *im, struct import_partition *p);

@@ -91,12 +91,9 @@ static bool has_whole_node(const struct namer *n, uint32_t node)
 {
         const struct subnet *s = n->im->subnet;
 
-        for (unsigned number = 0; number <= s->nodes[node].num_ports; number++) {
-                uint32_t port = subnet_find_port(s, node, (uint8_t) number);
-
-                if (port != SUBNET_NONE && s->ports[port].role == PORT_ENDPORT && !n->in_set[port])
+        for (uint32_t i = subnet_first_port(s, node); i < s->n_ports && s->ports[i].node == node; i++)
+                if (s->ports[i].role == PORT_ENDPORT && !n->in_set[i])
                         return false;
-        }
         return true;
 }
 

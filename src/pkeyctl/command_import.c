@@ -54,7 +54,7 @@ int command_import(struct context *ctx)
         int r = pipeline_read_opensm_conf(ctx, NULL, &opensm) ?:
                 file_read_found(ctx->arena, path, PARTITIONS_CONF_MAX_SIZE, &ctx->findings, &bytes, &n) ?:
                 partitions_conf_parse(ctx->arena, numbers, path, bytes, n, &ctx->findings, &conf) ?: find_names(ctx) ?:
-                import_convert(ctx->arena, conf, ctx->subnet, opensm.allow_both_pkeys, &ctx->findings, &yaml);
+                import_convert(ctx->arena, conf, ctx->subnet, ctx->known, opensm.allow_both_pkeys, &ctx->findings, &yaml);
 
         if (r < 0)
                 return r;

@@ -7,6 +7,7 @@ import os
 import random
 
 from harness import SOURCE, Fabric, check, check_equal, end, main, two_level
+from netfile import Topology
 
 GOLDEN = os.path.join(SOURCE, "tests", "golden", "partitions")
 SEED = int(os.environ.get("SEED", "1"))
@@ -18,6 +19,7 @@ UNPREDICTABLE = {"semicolon-in-front"}
 
 
 BOTH = "version: 1\npartitions:\n  a:\n    pkey: 0x0010\n    members:\n      node0002: both\n"
+SEEN = "version: 1\npartitions:\n  a:\n    pkey: 0x0010\n    members:\n      two/mlx5_0: full\n"
 ABSENT = """version: 1
 groups:
   away:
@@ -227,6 +229,22 @@ def test_files():
         check("0x0002c9030bad0003=limited; # a port that was never seen" in exported, "the default partition:", exported)
         fabric.pkeyctl("export", "nothing", absent).expect(1)
         fabric.pkeyctl("plan", absent, "--output", made).expect(1)
+
+
+def test_a_host_with_a_port_that_is_down():
+    """Its name would make the port a member, too, once it is up."""
+    topology = Topology()
+    topology.add_switch("leaf01", 3)
+    for number, (node, description) in enumerate((("node0001", None), ("rail0", "two mlx5_0"), ("rail1", "two mlx5_1")), 1):
+        topology.add_host(node, description)
+        topology.link(node, 1, "leaf01", number)
+    with Fabric(topology) as fabric:
+        conf = fabric.write("tenants.conf", "Default=0x7fff: ALL=limited, SELF=full;\na=0x10: 0x%016x=full;\n" % topology.port_guid("rail0"))
+        fabric.pkeyctl("apply", fabric.write("seen.yaml", SEEN), "--yes", "--beside-opensm").expect(0)
+        fabric.console('Unlink "rail1"')
+        fabric.heavy_sweep()
+        imported = fabric.pkeyctl("import", conf).expect(0).out
+        check("      two/mlx5_0: full\n" in imported, imported)
 
 
 OWNS = """version: 1

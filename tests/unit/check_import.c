@@ -11,6 +11,7 @@
 #define HEAD "Default=0x7fff : ALL=limited, SELF=full ;\n"
 
 static uint16_t filter_capacity; /* of leaf01; 0: it cannot enforce */
+static const struct known *known;
 
 static const char *import(const char *text, bool with_fabric)
 {
@@ -27,7 +28,7 @@ static const char *import(const char *text, bool with_fabric)
 
         ck_assert_int_eq(partitions_conf_parse(arena, OPENSM_NUMBERS_UNKNOWN, "partitions.conf", text, strlen(text), &findings,
                                                &conf), 0);
-        ck_assert_int_eq(import_convert(arena, conf, s, true, &findings, &yaml), 0);
+        ck_assert_int_eq(import_convert(arena, conf, s, known, true, &findings, &yaml), 0);
         return yaml;
 }
 
@@ -44,6 +45,24 @@ START_TEST(names)
                           "      0x0000000000000901: full # one of two\n"
                           "      0x000000000000dead: full # lost\n");
         expect_text(only(FINDING_IMPORT_GUID)->text, "no port of this fabric has the GUID 0x000000000000dead");
+}
+END_TEST
+
+/* The name of a host stands for its ports that are down, too. */
+START_TEST(ports_that_are_down)
+{
+        struct known_port rail = { { 0x1100 }, { 0x1101 }, NODE_CA, 1, "node0001 mlx5_1" };
+        const struct known seen = { .ports = &rail, .n = 1 };
+        const char *yaml;
+
+        known = &seen;
+        yaml = import(HEAD "a=0x0010 : 0x101=full ;\nb=0x0020 : 0x101=full, 0x1101=full ;\nc=0x0030 : 0x1101=limited ;\n", true);
+        known = NULL;
+        expect_text(yaml, "  a:\n    pkey: 0x0010\n    members:\n      node0001/mlx5_0: full\n");
+        expect_text(yaml, "  b:\n    pkey: 0x0020\n    members:\n      node0001: full\n");
+        expect_text(yaml, "  c:\n    pkey: 0x0030\n    members:\n      node0001/mlx5_1: limited\n");
+        for (size_t i = 0; i < findings.n; i++)
+                ck_assert_int_ne(findings.items[i].code, FINDING_IMPORT_GUID);
 }
 END_TEST
 
@@ -142,6 +161,7 @@ int main(void)
 
         tcase_add_checked_fixture(t, setup, teardown);
         tcase_add_test(t, names);
+        tcase_add_test(t, ports_that_are_down);
         tcase_add_test(t, without_fabric);
         tcase_add_test(t, groups);
         tcase_add_test(t, index0_of_the_default);
