@@ -60,6 +60,23 @@ static struct import_port find_port(const struct import *im, const struct partit
         return p;
 }
 
+/* In OpenSM only some members may have indx0, in a policy all or none. */
+static void reduce_index0(struct import *im, struct import_partition *p)
+{
+        const struct partitions_conf_member *with = NULL;
+        bool all = true;
+
+        for (const struct partitions_conf_member *m = p->source->members; m; m = m->next) {
+                all = all && m->index0;
+                if (m->index0 && !with)
+                        with = m;
+        }
+        p->index0 = with && all;
+        if (with && !all && p->source->base != P_KEY_DEFAULT_BASE)
+                warn(im, &with->where, FINDING_IMPORT_INDEX0, "indx0 is left out, because other definitions of the partition do not have "
+                     "it: a policy puts a partition at index 0 of all its members' tables, or of none");
+}
+
 static void gather(struct import *im, struct import_partition *p, struct covers *covers)
 {
         uint32_t order = 0;
@@ -69,7 +86,6 @@ static void gather(struct import *im, struct import_partition *p, struct covers 
                 struct cover *c = m->who == PARTITIONS_CONF_ALL ? &covers->all : &covers->types[m->type];
 
                 order++;
-                p->index0 |= m->index0;
                 if (m->who == PARTITIONS_CONF_ALL || m->who == PARTITIONS_CONF_TYPE)
                         *c = (struct cover) { level, order, m->where };
                 else {
@@ -160,6 +176,7 @@ int import_reduce(struct import *im, struct import_partition *p)
         p->ports = arena_new_array(im->arena, struct import_port, p->source->n_members);
         if (!p->ports)
                 return -ENOMEM;
+        reduce_index0(im, p);
         gather(im, p, &covers);
         for (uint32_t i = 0; i < p->n_ports; i++) {
                 struct import_port *port = &p->ports[i];

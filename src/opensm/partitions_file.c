@@ -53,29 +53,41 @@ static size_t merge_items(struct item *items, size_t n)
         return kept;
 }
 
-/* Name, index 0 and IPoIB of a base by the file that OpenSM had before, if it has the base. */
-static void describe_by_conf(const struct partitions_conf *conf, uint16_t base, struct partitions_file_partition *ret)
+/* Name, index 0 and IPoIB of a base by the file that OpenSM had before. *ret_mixed: only some lines have index 0. */
+static void describe_by_conf(const struct partitions_conf_partition *p, struct partitions_file_partition *ret,
+                             const struct partitions_conf_partition **ret_mixed)
 {
-        for (uint32_t i = 0; conf && i < conf->n_partitions; i++) {
-                const struct partitions_conf_partition *p = &conf->partitions[i];
+        bool all = true;
 
-                if (p->base != base)
-                        continue;
-                ret->name = p->name;
-                ret->ipoib = p->has_broadcast ? p->ipoib : NULL;
-                for (const struct partitions_conf_member *m = p->members; m; m = m->next)
-                        ret->index0 = ret->index0 || m->index0;
+        ret->name = p->name;
+        ret->ipoib = p->has_broadcast ? p->ipoib : NULL;
+        for (const struct partitions_conf_member *m = p->members; m; m = m->next) {
+                ret->index0 = ret->index0 || m->index0;
+                all = all && m->index0;
         }
+        *ret_mixed = ret->index0 && !all ? p : NULL;
+}
+
+/* Which ports SELF or a node type means is not known here: such a line counts for every port. */
+static bool has_index0(const struct partitions_conf_partition *p, struct guid port)
+{
+        for (const struct partitions_conf_member *m = p->members; m; m = m->next)
+                if (m->index0 && (m->who != PARTITIONS_CONF_GUID || m->guid.v == port.v))
+                        return true;
+        return false;
 }
 
 static void describe_partition(const struct policy *policy, const struct partitions_conf *conf, uint16_t base,
-                               struct partitions_file_partition *ret)
+                               struct partitions_file_partition *ret, const struct partitions_conf_partition **ret_mixed)
 {
         int i = policy ? policy_find_base(policy, base) : -1;
 
         *ret = (struct partitions_file_partition) { .base = base, .name = "" };
+        *ret_mixed = NULL;
         if (i < 0 || !policy_owns(policy, base)) {
-                describe_by_conf(conf, base, ret);
+                for (uint32_t k = 0; conf && k < conf->n_partitions; k++)
+                        if (conf->partitions[k].base == base)
+                                describe_by_conf(&conf->partitions[k], ret, ret_mixed);
                 return;
         }
         ret->name = policy->partitions[i].name;
@@ -135,6 +147,7 @@ static int group_items(struct arena *a, const struct policy *policy, const struc
                        size_t n, struct partitions_file *ret)
 {
         struct partitions_file_member *members = arena_new_array(a, struct partitions_file_member, n);
+        const struct partitions_conf_partition *mixed = NULL;
         struct partitions_file_partition *partitions;
         struct index0_list index0 = {};
         uint32_t n_partitions = 0;
@@ -148,10 +161,11 @@ static int group_items(struct arena *a, const struct policy *policy, const struc
         for (size_t i = 0; i < n; i++) {
                 members[i] = items[i].member;
                 if (i == 0 || items[i].base != items[i - 1].base) {
-                        describe_partition(policy, conf, items[i].base, &partitions[ret->n_partitions]);
+                        describe_partition(policy, conf, items[i].base, &partitions[ret->n_partitions], &mixed);
                         partitions[ret->n_partitions++].members = &members[i];
                 }
-                members[i].inverts_index0 = inverts_index0(&index0, &partitions[ret->n_partitions - 1], members[i].port);
+                members[i].inverts_index0 = mixed ? !has_index0(mixed, members[i].port) :
+                                            inverts_index0(&index0, &partitions[ret->n_partitions - 1], members[i].port);
                 partitions[ret->n_partitions - 1].n_members++;
         }
         return 0;

@@ -786,6 +786,26 @@ START_TEST(foreign_partition_keeps_its_flags)
 }
 END_TEST
 
+/* Nor does it gain index 0 for members of which OpenSM's file does not put it there. */
+START_TEST(foreign_partition_keeps_who_has_index0)
+{
+        const char *given = arena_printf(arena, "Default=0x7fff: ALL=limited;\ntheirs=0x0e01,indx0: 0x%016" PRIx64 "=full;\n"
+                                         "theirs=0x0e01: 0x%016" PRIx64 "=full;\n", port_of(hosts[1])->guid.v, port_of(hosts[2])->guid.v);
+        const char *first, *second;
+
+        put_key(hosts[1], 1, 0x8e01);
+        put_key(hosts[2], 1, 0x8e01);
+        put_file(FILE_CONF, given);
+        put_file(COPY, given);
+        start(OPENSM, OWNS_SOME);
+        sweep();
+        first = arena_printf(arena, "\ntheirs=0x0e01,indx0:\n    0x%016" PRIx64 "=full;", port_of(hosts[1])->guid.v);
+        second = arena_printf(arena, "\ntheirs=0x0e01:\n    0x%016" PRIx64 "=full;", port_of(hosts[2])->guid.v);
+        ck_assert(has(file_at(FILE_CONF)->bytes, first));
+        ck_assert(has(file_at(FILE_CONF)->bytes, second));
+}
+END_TEST
+
 /* In an unmanaged partition the file keeps hosts that are down, and those that were never seen, at the hand-over and later. ALL is
  * every known host. */
 START_TEST(foreign_partition_keeps_who_is_not_there)
@@ -1922,6 +1942,7 @@ int main(void)
                         foreign_file,
                         given_file,
                         foreign_partition_keeps_its_flags,
+                        foreign_partition_keeps_who_has_index0,
                         foreign_partition_keeps_who_is_not_there,
                         foreign_default_keeps_its_group,
                         lost_group_is_reported,
