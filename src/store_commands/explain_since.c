@@ -112,12 +112,6 @@ static int check_in_force(struct context *ctx, uint64_t number, struct explain_s
         return 0;
 }
 
-/* No generation has it. The default partition may be in none of the lines either. */
-static bool is_of_lease(const struct policy_partition *p)
-{
-        return p->where.line == 0 && p->base != P_KEY_DEFAULT_BASE;
-}
-
 static int find(struct context *ctx, const struct generation_history *h, const uint32_t *ports, uint32_t n,
                 struct explain_since *ret)
 {
@@ -130,8 +124,8 @@ static int find(struct context *ctx, const struct generation_history *h, const u
         w.is_open = arena_new_array(ctx->arena, bool, n_items(&w));
         if (!w.items || !w.is_open)
                 return -ENOMEM;
-        for (uint32_t i = 0; i < n_items(&w); i++) {
-                w.is_open[i] = w.items[i].or_earlier = !is_of_lease(&ctx->policy->partitions[i / n]);
+        for (uint32_t i = 0; i < n_items(&w); i++) { /* no generation has leases */
+                w.is_open[i] = w.items[i].or_earlier = !ctx->policy->partitions[i / n].lease;
                 w.n_open += w.is_open[i];
         }
         text_add_n(&w.policy, ctx->files->policy_bytes, ctx->files->n_policy_bytes);
