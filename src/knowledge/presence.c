@@ -428,7 +428,6 @@ static void update_absent(const struct knowledge *k, struct knowledge_record *r,
 {
         if (r->presence != KNOWLEDGE_ABSENT)
                 return;
-        r->is_stored = r->is_stored && r->seen != USEC_INFINITY;
         if (r->may_be_silent || r->seen == USEC_INFINITY || (r->is_restored && r->presence_before != KNOWLEDGE_ABSENT))
                 r->seen = k->now;
         r->is_restored = false;
