@@ -3,7 +3,6 @@
 
 import json
 import os
-import pty
 import shutil
 import subprocess
 
@@ -135,26 +134,3 @@ def require():
             raise Skip("%s is not installed (scripts/install-deps --test)" % tool)
     if os.geteuid() != 0:
         raise Skip("a bus policy for root needs root")
-
-
-class AtTerminal:
-    """pkeyctl with a terminal for confirmation; stdout and stderr go to one file."""
-
-    def __init__(self, fabric, bus, *arguments):
-        self.log = fabric.path("terminal-%d" % len(fabric.children))
-        self.terminal, theirs = pty.openpty()
-        self.child = fabric.start(fabric.pkeyctl_arguments(*arguments), os.path.basename(self.log), stdin=theirs,
-                                  **bus.environment())
-        os.close(theirs)
-
-    def wait_question(self, words):
-        wait_for(lambda: words + " [y/N] " in read_file(self.log), "the question %r" % words)
-        return read_file(self.log)
-
-    def end(self, status, answer=None):
-        """Returns the output with the prompt."""
-        if answer:
-            os.write(self.terminal, answer.encode() + b"\n")
-        check_equal(self.child.wait(timeout=PATIENCE), status, "exit status: " + read_file(self.log))
-        os.close(self.terminal)
-        return read_file(self.log)

@@ -10,7 +10,7 @@ import subprocess
 from harness import (PATIENCE, AtTerminal, Daemon, Fabric, Skip, check, check_equal, end, main, program, read_file, two_level, wait_for,
                      wait_poll_rounds)
 from oracle import Policy
-from private_bus import AtTerminal, Bus, require, signals
+from private_bus import Bus, require, signals
 
 SETTINGS = "sweep_interval: 1h\ntimeout: 200ms\n"
 PROPERTIES = {"Version": "s", "Fabric": "s", "State": "s", "StatusText": "s", "Reloading": "b", "Generation": "t", "ConfirmUntil": "t", "Undone": "t", "Partitions": "u",

@@ -7,9 +7,9 @@ import signal
 import subprocess
 import time
 
-from harness import Daemon, Fabric, check, check_equal, main, read_file, seeded, two_level, wait_for
+from harness import AtTerminal, Daemon, Fabric, check, check_equal, main, read_file, seeded, two_level, wait_for
 from oracle import Oracle, Policy, differences
-from private_bus import AtTerminal, Bus, require
+from private_bus import Bus, require
 
 SETTINGS = "sweep_interval: 1h\ntimeout: 200ms\n"
 
@@ -166,7 +166,7 @@ def test_undone_while_a_person_is_asked():
         before = contents(fabric)
         edit(fabric, policy_two())
         pkeyctl(fabric, bus, "reload", "--confirm", "5s").expect(0)
-        undo = AtTerminal(fabric, bus, "undo")
+        undo = AtTerminal(fabric, "undo", **bus.environment())
         undo.wait_question("Have pkeyd undo generation 3, and go back to the one before?")
         wait_for(lambda: bus.property("Generation") == 4 and not bus.property("Reloading"), "generation 4")
         out = undo.end(1, "y")
@@ -376,7 +376,7 @@ def test_apply_is_confirmed_on_the_terminal():
         with fabric_of() as fabric:
             bus = Bus(fabric)
             applied(fabric)
-            apply = AtTerminal(fabric, bus, "apply", edit(fabric, policy_two()), "--confirm", "30s", *json_)
+            apply = AtTerminal(fabric, "apply", edit(fabric, policy_two()), "--confirm", "30s", *json_, **bus.environment())
             apply.wait_question(" ports?")
             os.write(apply.terminal, b"yes\n")
             wait_for(lambda: "is undone in" in read_file(apply.log), "pkeyctl to wait")
