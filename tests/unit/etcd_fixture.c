@@ -118,13 +118,12 @@ static bool are_stopped(const glob_t *threads)
 {
         for (size_t i = 0; i < threads->gl_pathc; i++) {
                 FILE *f = fopen(threads->gl_pathv[i], "re");
-                char state = 'T'; /* a thread that has ended */
+                char state;
+                bool runs = f && fscanf(f, "%*d (%*[^)]) %c", &state) == 1 && state != 'T'; /* else it may have ended */
 
-                if (f) {
-                        (void) fscanf(f, "%*d (%*[^)]) %c", &state);
+                if (f)
                         fclose(f);
-                }
-                if (state != 'T')
+                if (runs)
                         return false;
         }
         return true;
