@@ -147,8 +147,6 @@ struct sweep {
         const struct plan *confirmed; /* by a person; NULL: none */
         struct lease_part part;
         bool leases_changed;          /* since the plan before: what differs now is no drift */
-        usec_t doubt_at;              /* after this time ports that were absent at discovery may be back; USEC_INFINITY: the
-                                       * knowledge heeds that already */
 
         /* what is written */
         struct apply *apply;

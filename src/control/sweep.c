@@ -362,7 +362,7 @@ void sweep_begin(struct control *c, enum sweep_kind kind)
 
         c->sweep = (struct sweep) {
                 .kind = kind, .began = c->now, .arena = arena_new(), .m_keys = m_keys_ref(g->m_keys),
-                .first_serial = c->reloads.last_serial + 1, .doubt_at = USEC_INFINITY,
+                .first_serial = c->reloads.last_serial + 1,
         };
         if (!c->sweep.arena)
                 sweep_fail(c, "no sweep could begin", -ENOMEM);

@@ -48,11 +48,7 @@ static int set_policy(struct control *c)
         int r;
 
         knowledge_hold_absent(c->knowledge, c->now, s->generation->settings->absent_hold);
-        s->doubt_at = s->kind == SWEEP_FULL ? c->discovered + DISCOVERY_GETS_OLD : 0;
-        if (c->now > s->doubt_at) {
-                knowledge_doubt_absence(c->knowledge);
-                s->doubt_at = USEC_INFINITY;
-        }
+        knowledge_doubt_absence_after(c->knowledge, s->kind == SWEEP_FULL ? c->discovered + DISCOVERY_GETS_OLD : 0, c->now);
         r = resolve_missing(c, &memberships, &all);
         r = r ?: freezer_limit(c->freezer, s->arena, &s->decision, memberships, all, &limited);
         return r < 0 ? r : knowledge_set_policy(c->knowledge, limited);

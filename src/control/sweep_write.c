@@ -266,7 +266,7 @@ static void start_writer(struct control *c, enum control_state state)
                 .fabric = c->config.fabric,
                 .generation = c->sweep.generation, .decision = &c->sweep.decision, .snapshot = c->snapshot,
                 .knowledge = c->knowledge, .known = &c->known, .pins = c->sweep.options.pins, .conf = &c->sweep.conf,
-                .mirror = state == CONTROL_MIRRORING, .doubt_at = c->sweep.doubt_at,
+                .mirror = state == CONTROL_MIRRORING,
                 .stores = !control_is_guest(c),
                 .in_force = control_may_write(c, c->sweep.generation) || c->status.ports.differ == 0,
         };
@@ -451,19 +451,10 @@ static void run_phase(struct control *c)
         sweep_run_stage(c, CONTROL_APPLYING, is_guarded ? sm_guard_stage(&s->guard) : apply_stage(s->apply));
 }
 
-/* The phases before may have taken long. */
-static int doubt_absence(struct control *c)
-{
-        if (c->now <= c->sweep.doubt_at)
-                return 0;
-        c->sweep.doubt_at = USEC_INFINITY;
-        return knowledge_doubt_absence_now(c->knowledge);
-}
-
-/* Stores the possible writes of the next phase before its first MAD is sent. */
+/* Stores the possible writes of the next phase before its first MAD is sent. The phases before may have taken long. */
 static void next_phase(struct control *c)
 {
-        int prepared = doubt_absence(c) ?: apply_prepare(c->sweep.apply);
+        int prepared = knowledge_heed_time(c->knowledge, c->now) ?: apply_prepare(c->sweep.apply);
         int r = prepared > 0 ? sweep_store(c, CONTROL_STORING) : prepared;
 
         if (r < 0)

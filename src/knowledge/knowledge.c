@@ -9,7 +9,11 @@ static_assert(HASH_INDEX_NONE == KNOWLEDGE_NONE, "HASH_INDEX_FIND() is KNOWLEDGE
 
 struct knowledge *knowledge_new(void)
 {
-        return calloc(1, sizeof(struct knowledge));
+        struct knowledge *k = calloc(1, sizeof(*k));
+
+        if (k)
+                k->doubt_at = USEC_INFINITY;
+        return k;
 }
 
 struct knowledge *knowledge_free(struct knowledge *k)
@@ -191,12 +195,22 @@ static const struct desired_port *copy_policy(struct arena *a, const struct desi
 void knowledge_doubt_absence(struct knowledge *k)
 {
         k->counts.valid = false;
+        k->doubt_at = USEC_INFINITY;
         for (size_t i = 0; i < k->n; i++)
                 k->records[i].may_be_back = k->records[i].presence == KNOWLEDGE_ABSENT;
 }
 
-int knowledge_doubt_absence_now(struct knowledge *k)
+void knowledge_doubt_absence_after(struct knowledge *k, usec_t when, usec_t now)
 {
+        k->doubt_at = when;
+        if (now > when)
+                knowledge_doubt_absence(k);
+}
+
+int knowledge_heed_time(struct knowledge *k, usec_t now)
+{
+        if (now <= k->doubt_at)
+                return 0;
         knowledge_doubt_absence(k);
         return knowledge_counts_rebuild(k);
 }
@@ -211,7 +225,8 @@ int knowledge_keep_policy(struct knowledge *k, struct arena *a)
                         return -ENOMEM;
                 }
         }
-        return knowledge_doubt_absence_now(k);
+        knowledge_doubt_absence(k);
+        return knowledge_counts_rebuild(k);
 }
 
 bool knowledge_is_counted(const struct knowledge *k)

@@ -160,8 +160,11 @@ int knowledge_see_subnet(struct knowledge *k, const struct subnet *s, usec_t now
 
 /* Until the next discovery every absent port may be back and communicate. Call knowledge_set_policy() after it. */
 void knowledge_doubt_absence(struct knowledge *k);
-/* The same under the policy that is set, to which it is counted. Returns 0, or -ENOMEM: then nothing can be judged. */
-int knowledge_doubt_absence_now(struct knowledge *k);
+/* The same, but only after the time `when`, which may be over. */
+void knowledge_doubt_absence_after(struct knowledge *k, usec_t when, usec_t now);
+/* Counts absent ports so under the policy that is set, if that time is over by now. To be called before more is judged by that
+ * policy. Returns 0, or -ENOMEM: then nothing can be judged. */
+int knowledge_heed_time(struct knowledge *k, usec_t now);
 
 /* Sets another absent_hold: ports that are absent for longer do not count. Call knowledge_set_policy() after it. */
 void knowledge_hold_absent(struct knowledge *k, usec_t now, usec_t absent_hold);

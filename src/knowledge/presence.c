@@ -486,6 +486,7 @@ int knowledge_see_subnet(struct knowledge *k, const struct subnet *s, usec_t now
         k->wall = wall;
         k->is_stored = false;
         k->absent_hold = absent_hold;
+        k->doubt_at = USEC_INFINITY;
         for (size_t i = 0; i < k->n; i++) {
                 follow_clock(&k->records[i], now, wall);
                 make_absent(&k->records[i]);

@@ -184,20 +184,11 @@ static int write_content(struct opensm_writer *w)
         return write_file(w, FOR_CONTENT, f);
 }
 
-/* The files before may have taken long. */
-static int doubt_absence(struct opensm_writer *w, usec_t now)
-{
-        if (now <= w->job.doubt_at)
-                return 0;
-        w->job.doubt_at = USEC_INFINITY;
-        return knowledge_doubt_absence_now(w->job.knowledge);
-}
-
-/* Writes the file of the next phase, or begins the survey of all tables that ends the job. */
+/* Writes the file of the next phase, or begins the survey of all tables that ends the job. The files before may have taken long. */
 static int next_phase(struct opensm_writer *w, usec_t now, enum opensm_phase from)
 {
         enum opensm_phase phase = OPENSM_N_PHASES;
-        int r = w->stopping ? 0 : doubt_absence(w, now) ?: writer_find_phase(w, from, &phase);
+        int r = w->stopping ? 0 : knowledge_heed_time(w->job.knowledge, now) ?: writer_find_phase(w, from, &phase);
 
         if (r < 0)
                 return r;

@@ -78,8 +78,6 @@ struct opensm_job {
         const struct known *known;
         const struct pins *pins;       /* NULL: names are not pinned */
         const struct opensm_conf *conf;
-        usec_t doubt_at;                 /* after this time ports that were absent may be back; USEC_INFINITY: the knowledge heeds
-                                          * that already */
         bool mirror;                     /* only keep the file equal to the policy */
         bool stores;                     /* false: the store is the other head node's, and only the knowledge has the writes that
                                           * the mirror may make OpenSM send */

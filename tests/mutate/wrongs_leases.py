@@ -125,7 +125,7 @@ WRONGS = [
     Wrong("part-of-another-sma", BUILDER, "p[-1].destination + (p->destination != s->ports[ports[i - 1]].destination);", "p[-1].destination;"),
     Wrong("holders-without-leaf-ports", COUNTS, "if (port == KNOWLEDGE_NONE || k->records[port].expired)", "if (port != i || k->records[port].expired)"),
     Wrong("certain-beyond-the-lines", FREEZER, "combine(a, &lower, &capped, true, &least)", "combine(a, &lower, certain, true, &least)"),
-    Wrong("standing-without-doubt", KNOWLEDGE, "        knowledge_doubt_absence(k);\n        return knowledge_counts_rebuild(k);", "        return knowledge_counts_rebuild(k);"),
+    Wrong("standing-without-doubt", KNOWLEDGE, "        }\n        knowledge_doubt_absence(k);\n        return knowledge_counts_rebuild(k);", "        }\n        return knowledge_counts_rebuild(k);"),
     Wrong("retry-is-forgotten", SCHEDULE, "        if (kind == SWEEP_LEASE && result == SWEEP_DONE)\n                return;", "        if (0)\n                return;"),
     Wrong("leases-always-first", SCHEDULE, " && now < MIN(s->sweep_at, s->retry_at) + LEASES_FIRST))", "))"),
     Wrong("change-of-leases-is-drift", SWEEP_PLAN, "        c->sweep.leases_changed = leases_need_plan(c->leases);\n", ""),

@@ -164,10 +164,12 @@ START_TEST(absence_is_doubted_now)
         s = discover(ALL & ~8u, 0, 0, MINUTE);
         for (unsigned host = 0; host < 3; host++)
                 read_host(s, host, host == 0 ? 0x8001 : 0);
+        knowledge_doubt_absence_after(k, 2 * MINUTE, MINUTE);
         want(s, ALL);
         block_of(0x0001, limited);
+        ck_assert_int_eq(knowledge_heed_time(k, 2 * MINUTE), 0);
         ck_assert_int_eq(knowledge_judge_block(k, host_record(0), 0, limited, 1), RULE_ADMITS);
-        ck_assert_int_eq(knowledge_doubt_absence_now(k), 0);
+        ck_assert_int_eq(knowledge_heed_time(k, 2 * MINUTE + 1), 0);
         ck_assert(knowledge_is_counted(k));
         ck_assert_int_eq(knowledge_judge_block(k, host_record(0), 0, limited, 1), RULE_LOSS);
 }
