@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "conditions/freezer.h"
-#include "control/leasing.h"
 #include "desired/desired.h"
 #include "verify/verify.h"
 
@@ -230,7 +229,7 @@ int lease_sweep_decide(struct control *c)
         s->decision.desired = desired;
         s->decision.given = desired;
         take_desired(c, desired);
-        leasing_note_planned(c);
+        c->status.lease_changes += leases_planned(c->leases);
         return 0;
 }
 

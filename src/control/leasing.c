@@ -226,17 +226,11 @@ int leasing_check(struct control *c, const struct generation *g, struct findings
         return leases_check(c->leases, &view, &in_force, g->facts.releases_stranded || g->facts.undoes > 0, findings);
 }
 
-void leasing_note_planned(struct control *c)
-{
-        c->status.lease_changes += leases_need_plan(c->leases);
-        leases_planned(c->leases);
-}
-
 bool leasing_planned(struct control *c)
 {
         const struct plan *plan = c->sweep.decision.plan;
 
-        leasing_note_planned(c);
+        c->status.lease_changes += leases_planned(c->leases);
         return !leases_give_up_frozen(c->leases, plan->subnet, plan->frozen, c->now, c->log);
 }
 

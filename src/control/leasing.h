@@ -18,8 +18,6 @@ void leasing_request(struct control *c, const struct control_event *event);
 int leasing_extend(struct control *c, const struct generation *g, const struct policy **ret);
 /* Before a plan with a candidate: leases that have no place in it refuse it, or will be released. Returns 0, -EBADMSG, -ENOMEM. */
 int leasing_check(struct control *c, const struct generation *g, struct findings *findings);
-/* A plan is being made with the leases as they are now. */
-void leasing_note_planned(struct control *c);
 /* The plan is made. False: some leases were given up because of frozen ports, so that another plan is needed. */
 bool leasing_planned(struct control *c);
 /* The candidate came into force, or was refused. */

@@ -500,11 +500,14 @@ bool leases_need_plan(const struct leases *l)
         return l->need_plan;
 }
 
-void leases_planned(struct leases *l)
+bool leases_planned(struct leases *l)
 {
+        bool changed = l->need_plan;
+
         l->need_plan = false;
         for (size_t i = 0; i < l->n; i++) {
                 l->items[i]->progress = MAX(l->items[i]->progress, LEASE_PLANNED);
                 drop_leaving(l->items[i]);
         }
+        return changed;
 }

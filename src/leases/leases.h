@@ -348,8 +348,8 @@ int leases_expect(struct leases *l, const struct lease_view *view);
 
 /* Whether the policy that leases_extend() returns has changed since leases_planned(). */
 bool leases_need_plan(const struct leases *l);
-/* A plan is being made from that policy. */
-void leases_planned(struct leases *l);
+/* A plan is being made from that policy. Returns whether it has changed since the last one. */
+bool leases_planned(struct leases *l);
 
 /* The policy with a partition for each lease that is granting or active, but for stranded ones; and with an empty one for each that
  * is releasing and whose P_Key is of no pool any more, so that it is revoked with `unmanaged: keep`, too. Returns 0 or -ENOMEM.
