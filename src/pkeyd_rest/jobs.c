@@ -105,6 +105,14 @@ static void drop_unawaited(struct queue *q)
         }
 }
 
+/* Changes that nobody awaits do not count. */
+static bool is_full(struct queue *q)
+{
+        if (q->n == MAX_CHANGES)
+                drop_unawaited(q);
+        return q->n == MAX_CHANGES;
+}
+
 /* --- answers ---------------------------------------------------------------------------------------------------------- */
 
 static void refuse(struct job *job, const char *why)
@@ -446,8 +454,7 @@ static void start(struct jobs *j, struct http_request *q, unsigned needs)
                 http_refuse(q, 503, "out of memory");
                 return;
         }
-        drop_unawaited(queue);
-        if (queue != &j->reads && queue->n == MAX_CHANGES) {
+        if (queue != &j->reads && is_full(queue)) {
                 http_refuse(q, 503, "too many changes of this pool wait already");
                 return;
         }
