@@ -95,6 +95,11 @@ int sync_commit(struct control *c, enum control_state state)
 
 /* --- what is taken from the store ------------------------------------------------------------------------------------- */
 
+static bool is_in_force(const struct control *c, uint64_t number, const char *policy, size_t n)
+{
+        return c->in_force && c->in_force->number == number && generation_has_policy(c->in_force, policy, n);
+}
+
 /* What is in force by the store is in force here, or was until this writer brought a later generation into force. */
 static bool has_what_is_in_force(const struct control *c, const struct remembered *m)
 {
@@ -104,7 +109,7 @@ static bool has_what_is_in_force(const struct control *c, const struct remembere
                 return m->generation == 0;
         if (!control_is_guest(c))
                 return g->number >= m->generation;
-        return g->number == m->generation && (!m->policy || generation_has_policy(g, m->policy, m->n_policy));
+        return m->policy ? is_in_force(c, m->generation, m->policy, m->n_policy) : g->number == m->generation;
 }
 
 void sync_take_all(struct control *c, struct remembered *m)
@@ -159,11 +164,11 @@ static void take_changed(struct control *c, struct remembered *changed)
 {
         struct generation *g = control_serves(c) ? c->in_force : NULL;
         uint64_t stored = changed->generation;
-        bool is_guest = control_is_guest(c), has_number = c->in_force && c->in_force->number == stored && changed->policy;
-        bool has_policy = has_number && generation_has_policy(c->in_force, changed->policy, changed->n_policy);
-        bool has_lost_number = g && has_number && !is_guest && !has_policy;
+        bool is_guest = control_is_guest(c);
+        bool is_same = changed->policy && is_in_force(c, stored, changed->policy, changed->n_policy);
+        bool has_lost_number = g && !is_guest && g->number == stored && changed->policy && !is_same;
 
-        if (has_policy)
+        if (is_same)
                 confirm_was_stored(c, &changed->files.facts);
         sync_take_all(c, changed);
         c->knowledge_is_new = true;
@@ -183,8 +188,7 @@ static void take_changed(struct control *c, struct remembered *changed)
  * was copied to this host and reloaded, the candidate may be the same. */
 static void adopt(struct control *c, struct generation *g)
 {
-        bool is_same = c->in_force && c->in_force->number == g->number &&
-                       generation_has_policy(g, c->in_force->policy_bytes, c->in_force->n_policy_bytes);
+        bool is_same = is_in_force(c, g->number, g->policy_bytes, g->n_policy_bytes);
 
         c->not_loaded = 0;
         g->carried_out = is_same && c->in_force->carried_out;

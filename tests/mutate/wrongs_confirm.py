@@ -31,10 +31,10 @@ WRONGS = [
     Wrong("confirm-answers-for-another", SYNC, "                confirm_overtaken(c);\n", ""),
     Wrong("confirm-stored-too-early", SYNC, "        if (s->facts == FACTS_STORING)\n", "        if (s->facts != FACTS_STORED)\n"),
     # another process stores it
-    Wrong("confirm-ignores-the-store", SYNC, "        if (has_policy)\n                confirm_was_stored(c, &changed->files.facts);\n", ""),
-    Wrong("confirm-by-another-policy", SYNC, "        if (has_policy)\n                confirm_was", "        if (has_number)\n                confirm_was"),
+    Wrong("confirm-ignores-the-store", SYNC, "        if (is_same)\n                confirm_was_stored(c, &changed->files.facts);\n", ""),
+    Wrong("confirm-by-another-policy", SYNC, "        if (is_same)\n                confirm_was", "        if (changed->policy && c->in_force && c->in_force->number == stored)\n                confirm_was"),
     Wrong("confirm-by-what-waits", CONFIRM, "if (confirm_waits(c) && stored->confirmed > 0)", "if (confirm_waits(c))"),
-    Wrong("confirm-is-not-read-by-pkeyctl", SYNC, "has_number = c->in_force && c->in_force->number == stored &&", "has_number = g && g->number == stored &&"),
+    Wrong("confirm-is-not-read-by-pkeyctl", SYNC, "bool is_same = changed->policy && is_in_force(", "bool is_same = g && changed->policy && is_in_force("),
     # undo
     Wrong("undo-without-the-lock", DECIDE, "control_may_write(c, g) && !c->sweep.lock.held;", "false;"),
     Wrong("undo-of-the-past", CONFIRM, "return generation > 0 && c->in_force && c->in_force->number != generation;", "return false;"),

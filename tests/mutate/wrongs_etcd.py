@@ -65,7 +65,7 @@ WRONGS = [
     Wrong("etcd-older-generation-is-stored", SWEEP_LOCK, "        if (c->not_loaded)\n                sweep_unlock(c);\n", ""),
     Wrong("etcd-compares-by-an-older-generation", DECIDE, "        if (c->not_loaded) {\n", "        if (false) {\n"),
     Wrong("etcd-own-generation-is-missing", SYNC, "                return g->number >= m->generation;\n", "                return g->number > m->generation;\n"),
-    Wrong("etcd-any-generation-of-this-number", SYNC, "(!m->policy || generation_has_policy(g, m->policy, m->n_policy));", "true;"),
+    Wrong("etcd-any-generation-of-this-number", SYNC, "return m->policy ? is_in_force(c, m->generation, m->policy, m->n_policy) : g->number == m->generation;", "return g->number == m->generation;"),
     Wrong("etcd-loaded-is-missing", SYNC, "        c->not_loaded = 0;\n", ""),
     Wrong("etcd-stores-facts-of-an-older-generation", SYNC, "if (c->unstored || c->not_loaded || control_is_guest(c)) /*", "if (c->unstored || control_is_guest(c)) /*"),
     Wrong("etcd-everybody-is-a-guest", INTERNAL, "control_follows_sm(c) && c->sm.state != SM_FOLLOW_WRITER", "control_follows_sm(c)"),
