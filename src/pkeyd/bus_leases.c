@@ -126,23 +126,40 @@ static bool may_name_client(const struct caller *c, uint32_t uid, const char *us
         return !c->client || uid == 0 || strcmp(user, REST_USER) == 0;
 }
 
-/* Sets the names of the caller, by which leases/ decides: the user and its groups, with a client in front of them. */
-static int identify(struct caller *c, uint32_t uid, const char *const *names, size_t n)
+/* Sets the names of the caller, by which leases/ decides: the client, if it names one, and the user. */
+static int identify(struct caller *c, uint32_t uid, const char *user)
 {
-        const char **all = arena_new_array(c->arena, const char *, n + 1);
+        const char **names = arena_new_array(c->arena, const char *, 2);
         struct lease_caller *by = &c->request.by;
-        size_t n_all = 0;
 
-        if (!all)
+        if (!names)
                 return -ENOMEM;
         by->origin = (struct origin) { .kind = ORIGIN_BUS, .uid = uid };
-        (void) snprintf(by->origin.user, sizeof(by->origin.user), "%s%s", c->client ? "rest:" : "", c->client ?: names[0]);
+        (void) snprintf(by->origin.user, sizeof(by->origin.user), "%s%s", c->client ? "rest:" : "", c->client ?: user);
+        by->names = names;
         if (c->client)
-                all[n_all++] = by->origin.user;
+                names[by->n_names++] = by->origin.user;
+        names[by->n_names++] = user;
+        return 0;
+}
+
+/* Adds the names of the groups of the user. */
+static int add_groups(struct caller *c, const struct user *user)
+{
+        struct lease_caller *by = &c->request.by;
+        const char **groups, **names;
+        size_t n;
+        int r = user_list_groups(c->arena, user, &groups, &n);
+
+        if (r < 0)
+                return r;
+        names = arena_new_array(c->arena, const char *, by->n_names + n);
+        if (!names)
+                return -ENOMEM;
+        memcpy(names, by->names, by->n_names * sizeof(*names));
         for (size_t i = 0; i < n; i++)
-                all[n_all++] = names[i];
-        by->names = all;
-        by->n_names = n_all;
+                names[by->n_names++] = groups[i];
+        by->names = names;
         return 0;
 }
 
@@ -167,15 +184,15 @@ static bool is_allowed_by_name(const struct caller *c)
         return pool && leases_allow(pool, &q->by);
 }
 
-static int look_up(struct caller *c, uint32_t uid, bool with_groups)
+static int look_up(struct caller *c, uint32_t uid)
 {
-        const char *const *names;
-        size_t n;
-        int r = user_list_names(c->arena, uid, with_groups, &names, &n);
+        struct user user;
+        int r = user_look_up(c->arena, uid, &user);
 
-        if (r == 0 && !may_name_client(c, uid, names[0]))
+        if (r == 0 && !may_name_client(c, uid, user.name))
                 return -EACCES;
-        return r ?: identify(c, uid, names, n);
+        r = r ?: identify(c, uid, user.name);
+        return r < 0 || is_allowed_by_name(c) ? r : add_groups(c, &user);
 }
 
 /* The answer may come before this returns, and frees the caller. */
@@ -192,9 +209,7 @@ static void ask(struct caller *c, uint32_t uid)
                 return;
         }
         c->arena = arena_new();
-        r = c->arena ? look_up(c, uid, false) : -ENOMEM;
-        if (r == 0 && !is_allowed_by_name(c))
-                r = look_up(c, uid, true);
+        r = c->arena ? look_up(c, uid) : -ENOMEM;
         if (r == -EACCES)
                 refuse(c, 0, SD_BUS_ERROR_ACCESS_DENIED, "Client: only root and the user " REST_USER " may name one");
         else if (r < 0)

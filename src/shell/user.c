@@ -33,7 +33,7 @@ static int find_user(struct arena *a, uid_t uid, struct passwd *ret, bool *ret_f
         return r;
 }
 
-static int find_groups(struct arena *a, const struct passwd *user, gid_t **ret, int *ret_n)
+static int find_groups(struct arena *a, const struct user *user, gid_t **ret, int *ret_n)
 {
         int n = 64, room;
 
@@ -42,7 +42,7 @@ static int find_groups(struct arena *a, const struct passwd *user, gid_t **ret, 
                 *ret = arena_new_array(a, gid_t, (size_t) n);
                 if (!*ret)
                         return -ENOMEM;
-                if (getgrouplist(user->pw_name, user->pw_gid, *ret, &n) >= 0) {
+                if (getgrouplist(user->name, user->group, *ret, &n) >= 0) {
                         *ret_n = n;
                         return 0;
                 }
@@ -65,31 +65,37 @@ static int add_group(struct arena *a, gid_t gid, const char **names, size_t *n)
         return names[(*n)++] ? 0 : -ENOMEM;
 }
 
-int user_list_names(struct arena *a, uid_t uid, bool with_groups, const char *const **ret, size_t *ret_n)
+int user_look_up(struct arena *a, uid_t uid, struct user *ret)
+{
+        _cleanup_arena_ struct arena *scratch = arena_new();
+        bool found = false;
+        struct passwd user;
+        int r = scratch ? find_user(scratch, uid, &user, &found) : -ENOMEM;
+
+        if (r < 0)
+                return r;
+        *ret = (struct user) {
+                .name = found ? arena_strdup(a, user.pw_name) : arena_printf(a, "%u", (unsigned) uid),
+                .group = found ? user.pw_gid : 0, .is_known = found,
+        };
+        return ret->name ? 0 : -ENOMEM;
+}
+
+int user_list_groups(struct arena *a, const struct user *user, const char ***ret, size_t *ret_n)
 {
         _cleanup_arena_ struct arena *scratch = arena_new();
         gid_t *groups = NULL;
-        const char **names;
-        int n_groups = 0, r;
-        struct passwd user;
-        bool found = false;
-        size_t n = 0;
+        int n_groups = 0;
+        int r = !scratch ? -ENOMEM : user->is_known ? find_groups(scratch, user, &groups, &n_groups) : 0;
 
-        r = scratch ? find_user(scratch, uid, &user, &found) : -ENOMEM;
-        if (r == 0 && found && with_groups)
-                r = find_groups(scratch, &user, &groups, &n_groups);
         if (r < 0)
                 return r;
-        names = arena_new_array(a, const char *, (size_t) n_groups + 1);
-        if (!names)
-                return -ENOMEM;
-        names[n] = found ? arena_strdup(a, user.pw_name) : arena_printf(a, "%u", (unsigned) uid);
-        if (!names[n++])
+        *ret_n = 0;
+        *ret = arena_new_array(a, const char *, (size_t) n_groups);
+        if (!*ret)
                 return -ENOMEM;
         for (int i = 0; r == 0 && i < n_groups; i++)
-                r = add_group(a, groups[i], names, &n);
-        *ret = names;
-        *ret_n = n;
+                r = add_group(a, groups[i], *ret, ret_n);
         return r;
 }
 
@@ -107,13 +113,9 @@ bool user_find_group(const char *name, gid_t *ret)
 
 const char *user_name_of_process(struct arena *a)
 {
-        _cleanup_arena_ struct arena *scratch = arena_new();
-        bool found = false;
-        struct passwd user;
+        struct user user;
 
-        if (!scratch || find_user(scratch, geteuid(), &user, &found) < 0)
-                return NULL;
-        return found ? arena_strdup(a, user.pw_name) : arena_printf(a, "%u", (unsigned) geteuid());
+        return user_look_up(a, geteuid(), &user) < 0 ? NULL : user.name;
 }
 
 /* -ESRCH: there is no such user. */

@@ -9,9 +9,16 @@
 
 #include "util/arena.h"
 
-/* The user name, or the decimal number of a user that has none; then, if wanted, the names of all its groups, without those that
- * have none. Returns 0 or -ENOMEM; *ret in the arena. */
-int user_list_names(struct arena *a, uid_t uid, bool with_groups, const char *const **ret, size_t *ret_n);
+struct user {
+        const char *name;   /* the decimal number of a user that has none */
+        gid_t group;        /* its first one */
+        bool is_known;      /* it has a name */
+};
+
+/* Returns 0 or -ENOMEM; the name is in the arena. */
+int user_look_up(struct arena *a, uid_t uid, struct user *ret);
+/* The names of all its groups, without those that have none. Returns 0 or -ENOMEM; *ret in the arena. */
+int user_list_groups(struct arena *a, const struct user *user, const char ***ret, size_t *ret_n);
 
 /* The users that the services run as; each has a group of that name. */
 #define USER_PKEYD      "pkeyd"
