@@ -63,14 +63,9 @@ static struct import_port find_port(const struct import *im, const struct partit
 /* In OpenSM only some members may have indx0, in a policy all or none. */
 static void reduce_index0(struct import *im, struct import_partition *p)
 {
-        const struct partitions_conf_member *with = NULL;
-        bool all = true;
+        bool all;
+        const struct partitions_conf_member *with = partitions_conf_find_index0(p->source, &all);
 
-        for (const struct partitions_conf_member *m = p->source->members; m; m = m->next) {
-                all = all && m->index0;
-                if (m->index0 && !with)
-                        with = m;
-        }
         p->index0 = with && all;
         if (with && !all && p->source->base != P_KEY_DEFAULT_BASE)
                 warn(im, &with->where, FINDING_IMPORT_INDEX0, "indx0 is left out, because other definitions of the partition do not have "

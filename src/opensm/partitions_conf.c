@@ -429,6 +429,19 @@ int partitions_conf_parse(struct arena *a, enum opensm_numbers numbers, const ch
         return e;
 }
 
+const struct partitions_conf_member *partitions_conf_find_index0(const struct partitions_conf_partition *p, bool *ret_all)
+{
+        const struct partitions_conf_member *first = NULL;
+
+        *ret_all = true;
+        for (const struct partitions_conf_member *m = p->members; m; m = m->next) {
+                *ret_all = *ret_all && m->index0;
+                if (m->index0 && !first)
+                        first = m;
+        }
+        return first;
+}
+
 int partitions_conf_fallback(struct arena *a, const char *file_name, struct partitions_conf **ret)
 {
         _cleanup_findings_ struct findings ignored = { .arena = a };

@@ -62,6 +62,9 @@ struct partitions_conf_partition {
         bool has_broadcast;         /* by the flag `ipoib`; without it `ipoib` has only groups of mgid lines */
 };
 
+/* The first member with indx0; NULL: there is none. *ret_all: every one has it. */
+const struct partitions_conf_member *partitions_conf_find_index0(const struct partitions_conf_partition *p, bool *ret_all);
+
 /* The text after a #. */
 struct partitions_conf_comment {
         struct partitions_conf_comment *next;

@@ -57,14 +57,11 @@ static size_t merge_items(struct item *items, size_t n)
 static void describe_by_conf(const struct partitions_conf_partition *p, struct partitions_file_partition *ret,
                              const struct partitions_conf_partition **ret_mixed)
 {
-        bool all = true;
+        bool all;
 
         ret->name = p->name;
         ret->ipoib = p->has_broadcast ? p->ipoib : NULL;
-        for (const struct partitions_conf_member *m = p->members; m; m = m->next) {
-                ret->index0 = ret->index0 || m->index0;
-                all = all && m->index0;
-        }
+        ret->index0 |= partitions_conf_find_index0(p, &all) != NULL;
         *ret_mixed = ret->index0 && !all ? p : NULL;
 }
 
