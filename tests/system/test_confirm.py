@@ -418,6 +418,12 @@ def newest_generation(fabric, bus):
     return pkeyctl(fabric, bus, "history", "--json").expect(0).json()["generations"][0]
 
 
+def check_undone(fabric, bus, before, daemon):
+    wait_for_tables(fabric, before, "the change to be undone")
+    check_equal(bus.property("Generation"), 4, "generation")
+    stop(daemon)
+
+
 def test_apply_is_undone_slowly():
     with fabric_of() as fabric:
         bus = Bus(fabric)
@@ -426,9 +432,7 @@ def test_apply_is_undone_slowly():
         check_equal(newest_generation(fabric, bus)["outcome"], "partial", "the outcome of the undo")
         mute(fabric, 0)
         daemon.wait_text("generation 4 undoes generation 3")
-        wait_for_tables(fabric, before, "the change to be undone")
-        check_equal(bus.property("Generation"), 4, "generation")
-        stop(daemon)
+        check_undone(fabric, bus, before, daemon)
 
 
 def test_apply_is_undone_in_audit_mode():
@@ -457,9 +461,7 @@ def test_pkeyd_is_killed_while_it_undoes():
               read_file(fabric.path("apply.log")))
         mute(fabric, 0)
         daemon = start(fabric, bus)
-        wait_for_tables(fabric, before, "the change to be undone")
-        check_equal(bus.property("Generation"), 4, "generation")
-        stop(daemon)
+        check_undone(fabric, bus, before, daemon)
 
 
 def test_apply_is_killed():

@@ -385,23 +385,29 @@ def test_callers():
         stop(daemon)
 
 
+def one_too_many(fabric, bus, n, words, user=None):
+    """n callers ask for leases of a mute host, and one of them is refused with these words. Returns the others."""
+    children = [subprocess.Popen(["busctl", "--address=" + bus.address, "--json=short", "--timeout=300", "call", "org.pkeyd1",
+                                  "/org/pkeyd1", "org.pkeyd1.Leases", "Create", "sssqsttb", "jobs", "job%d" % (i // 13), "node0002",
+                                  "0", "", "0", "300", "false"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                 user=user) for i in range(n)]
+    fabric.children += children
+    wait_for(lambda: any(c.poll() is not None for c in children), "one of %d callers to be refused" % n)
+    late = [c for c in children if c.poll() is not None]
+    check_equal((len(late), late[0].returncode), (1, 1), "callers that were refused")
+    check(words in late[0].stderr.read(), "the error")
+    return [c for c in children if c not in late]
+
+
 def test_too_many_callers():
     """65 of different leases: pkeyd keeps 64 of them, and answers each."""
     with fabric_of() as fabric:
         bus, daemon = serve(fabric, POOLS.replace("0x1000-0x1003", "0x1000-0x1004"))
         fabric.lose("node0002", 100)
-        children = [subprocess.Popen(["busctl", "--address=" + bus.address, "--json=short", "--timeout=300", "call", "org.pkeyd1",
-                                      "/org/pkeyd1", "org.pkeyd1.Leases", "Create", "sssqsttb", "jobs", "job%d" % (i // 13), "node0002",
-                                      "0", "", "0", "300", "false"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-                    for i in range(65)]
-        fabric.children += children
-        wait_for(lambda: any(c.poll() is not None for c in children), "one of 65 callers to be refused")
-        late = [c for c in children if c.poll() is not None]
-        check_equal((len(late), late[0].returncode), (1, 1), "callers that were refused")
-        check(b"64 callers already wait for leases" in late[0].stderr.read(), "the error")
+        children = one_too_many(fabric, bus, 65, b"64 callers already wait for leases")
         fabric.lose("node0002", 0)
         fabric.pkeyctl("reload", **bus.environment()).expect(0, 3)
-        outcomes = [json.loads(c.communicate(timeout=2 * PATIENCE)[0])["data"][0] for c in children if c not in late]
+        outcomes = [json.loads(c.communicate(timeout=2 * PATIENCE)[0])["data"][0] for c in children]
         check_equal(outcomes, ["granted"] * 64, "outcomes of the others")
         stop(daemon)
 
@@ -429,15 +435,7 @@ def test_share_of_a_user():
     with fabric_of() as fabric:
         bus, daemon = serve(fabric, POOLS.replace("0x1000-0x1003", "0x1000-0x1004"))
         fabric.lose("node0002", 100)
-        children = [subprocess.Popen(["busctl", "--address=" + bus.address, "--json=short", "--timeout=300", "call", "org.pkeyd1",
-                                      "/org/pkeyd1", "org.pkeyd1.Leases", "Create", "sssqsttb", "jobs", "job%d" % (i // 13), "node0002",
-                                      "0", "", "0", "300", "false"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                     user="nobody") for i in range(33)]
-        fabric.children += children
-        wait_for(lambda: any(c.poll() is not None for c in children), "one of 33 callers to be refused")
-        late = [c for c in children if c.poll() is not None]
-        check_equal((len(late), late[0].returncode), (1, 1), "callers that were refused")
-        check(b"32 callers of uid 65534 already wait for leases" in late[0].stderr.read(), "the error")
+        children = one_too_many(fabric, bus, 33, b"32 callers of uid 65534 already wait for leases", user="nobody")
         for child in children:
             end(child)  # who left the bus still has its place
         create(fabric, bus, id_="mine", members="node0001").expect(0)

@@ -1909,6 +1909,25 @@ START_TEST(edit_beside_a_host_that_is_back)
 }
 END_TEST
 
+/* node1 is back when discovery has got old, or just before. */
+static void node1_comes_back(unsigned late)
+{
+        now += 8 * S + late;
+        fabsim_connect(&f, hosts[0], 1, leaf, 2);
+        until(CONTROL_IDLE);
+}
+
+/* node2 keeps its full membership as long as node1 has no other, and ends this fabric. */
+static void expect_not_cut_off(unsigned late)
+{
+        ck_assert_int_eq(holds(hosts[1], 0x8010), late);
+        until(CONTROL_DISCOVERING);
+        sweep();
+        ck_assert(holds(hosts[0], 0x8010) && holds(hosts[1], 0x0010));
+        teardown();
+        setup();
+}
+
 /* It is back while the tables are read, which takes long, for others do not answer. */
 START_TEST(back_while_tables_are_read)
 {
@@ -1922,15 +1941,8 @@ START_TEST(back_while_tables_are_read)
                 until(CONTROL_IDLE);
                 until(CONTROL_DISCOVERING);
                 until(CONTROL_SURVEYING);
-                now += 8 * S + late;
-                fabsim_connect(&f, hosts[0], 1, leaf, 2);
-                until(CONTROL_IDLE);
-                ck_assert_int_eq(holds(hosts[1], 0x8010), late);
-                until(CONTROL_DISCOVERING);
-                sweep();
-                ck_assert(holds(hosts[0], 0x8010) && holds(hosts[1], 0x0010));
-                teardown();
-                setup();
+                node1_comes_back(late);
+                expect_not_cut_off(late);
         }
 }
 END_TEST
@@ -1947,16 +1959,9 @@ START_TEST(back_while_tables_are_written)
                 until(CONTROL_LOCKING); /* the sweep has discovered the fabric, and decides by this policy: */
                 give_candidate(ENFORCE, "version: 1\npartitions:\n  p: {pkey: 0x0010, members: {node1: full, node2: limited}}\n", 0);
                 until(CONTROL_APPLYING);
-                now += 8 * S + late;
-                fabsim_connect(&f, hosts[0], 1, leaf, 2);
-                until(CONTROL_IDLE);
+                node1_comes_back(late);
                 ck_assert(!holds(hosts[2], 0x8011));
-                ck_assert_int_eq(holds(hosts[1], 0x8010), late);
-                until(CONTROL_DISCOVERING);
-                sweep();
-                ck_assert(holds(hosts[0], 0x8010) && holds(hosts[1], 0x0010));
-                teardown();
-                setup();
+                expect_not_cut_off(late);
         }
 }
 END_TEST

@@ -74,6 +74,15 @@ static void serve(const char *policy)
         last_request = 0;
 }
 
+/* A lease has an unseen member, and from now on host 3 is it. */
+static void serve_who_appears(const char *policy)
+{
+        serve(policy);
+        edit(LEASE_ADD_MEMBERS, NOBODY);
+        expect_edited();
+        port_of(hosts[2])->guid.v = UINT64_C(0x000a0b0c0d0e0f01);
+}
+
 /* A sweep of the whole fabric. */
 static void look(const char *policy)
 {
@@ -800,10 +809,7 @@ END_TEST
 /* A stranger's port gets nothing. */
 START_TEST(a_member_appears_outside_of_the_pool)
 {
-        serve(POOL("node[1-2]"));
-        edit(LEASE_ADD_MEMBERS, NOBODY);
-        expect_edited();
-        port_of(hosts[2])->guid.v = UINT64_C(0x000a0b0c0d0e0f01);
+        serve_who_appears(POOL("node[1-2]"));
         look(POOL("node[1-2]"));
         ck_assert(!holds(hosts[2], 0x9000));
         ck_assert_int_eq(find("a")->members[0].state, LEASE_MEMBER_LEFT_OUT);
@@ -843,10 +849,7 @@ START_TEST(a_member_appears_before_its_name)
 {
         unsigned n;
 
-        serve(POLICY);
-        edit(LEASE_ADD_MEMBERS, NOBODY);
-        expect_edited();
-        port_of(hosts[2])->guid.v = UINT64_C(0x000a0b0c0d0e0f01);
+        serve_who_appears(POLICY);
         call_node(hosts[2], "MT4123 ConnectX6 Mellanox Technologies");
         look(POLICY);
         ck_assert_int_eq(find("a")->members[0].state, LEASE_MEMBER_LEFT_OUT);
@@ -866,10 +869,7 @@ END_TEST
 /* Somebody else claimed its name when it appeared. */
 START_TEST(a_member_appears_beside_a_twin)
 {
-        serve(POOL("node[2-3]"));
-        edit(LEASE_ADD_MEMBERS, NOBODY);
-        expect_edited();
-        port_of(hosts[2])->guid.v = UINT64_C(0x000a0b0c0d0e0f01);
+        serve_who_appears(POOL("node[2-3]"));
         call_node(hosts[0], "node3 mlx5_0");
         look(POOL("node[2-3]"));
         ck_assert(!holds(hosts[2], 0x9000));
