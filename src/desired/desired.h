@@ -30,6 +30,12 @@ struct desired {
         const enum freeze *frozen;   /* of each port (policy/freeze.h); NULL: none is frozen */
 };
 
+/* The base whose entry belongs at index 0 of this endport if it is a member; 0: none. */
+static inline uint16_t desired_index0_base(const struct desired *desired, uint32_t port)
+{
+        return desired->ports[port].index0_base ?: desired->index0_base;
+}
+
 /* Returns 0 or -ENOMEM; *ret lives in the arena and borrows what memberships borrows. */
 int desired_compute(struct arena *a, const struct memberships *memberships, struct desired **ret);
 

@@ -57,8 +57,13 @@ static enum membership exchanged_after(enum opensm_phase phase, enum membership 
         return membership_after(phase, before, after, true);
 }
 
-/* The port's set after one phase. The entries of the default partition are always exchanged: of two, OpenSM would move one away
- * from index 0. */
+/* Of two entries, OpenSM would move one away from index 0. */
+static bool is_at_index0(const struct opensm_transition *transition, uint16_t base)
+{
+        return base == P_KEY_DEFAULT_BASE || base == transition->index0_base;
+}
+
+/* The port's set after one phase. */
 static int compute_phase(struct arena *a, const struct opensm_transition *transition, struct opensm_key_sets sets,
                          enum opensm_phase phase, bool exchange, struct partitions_file_port *ret)
 {
@@ -70,7 +75,7 @@ static int compute_phase(struct arena *a, const struct opensm_transition *transi
         if (!keys)
                 return -ENOMEM;
         while (opensm_next_base(&sets, &base))
-                n += p_keys_of_membership(base.base, exchange || base.base == P_KEY_DEFAULT_BASE
+                n += p_keys_of_membership(base.base, exchange || is_at_index0(transition, base.base)
                                                              ? exchanged_after(phase, base.before, base.after)
                                                              : membership_after(phase, base.before, base.after, allow_both),
                                           keys + n);

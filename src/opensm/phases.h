@@ -21,9 +21,9 @@
  * from limited, packets of that base are lost between two MADs of OpenSM. Reliable connections resend them.
  *
  * With allow_both_pkeys even this does not happen: raise adds the other entry, and lower removes the old one. There are two
- * exceptions. In the default partition OpenSM would move one of two entries away from index 0, which queue pairs use: raise and
- * lower exchange its entry, and a port that gets both receives the limited one in the last phase. The same applies to all entries
- * of a port whose table has no room for both.
+ * exceptions. OpenSM would move one of two entries away from index 0, which queue pairs use: raise and lower exchange the entry of
+ * the default partition and that of the base which belongs at index 0 of the port, and a port that gets both receives the limited
+ * one in the last phase. The same applies to all entries of a port whose table has no room for both.
  *
  * Whatever a file contains, OpenSM makes every port at least a limited member of the default partition. So every port counts as one
  * from the start. Which index an entry gets is OpenSM's decision, too.

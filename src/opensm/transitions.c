@@ -181,6 +181,7 @@ int opensm_transitions_of_plan(struct arena *a, const struct plan *plan, const s
                         .guid = s->ports[i].guid,
                         .label = subnet_port_label(a, s, i),
                         .capacity = subnet_port_capacity(s, &s->ports[i]),
+                        .index0_base = desired_index0_base(plan->desired, i),
                 };
                 if (!transition->label || begin_present(a, observed, i, k, in_place, transition) < 0 ||
                     leave_out_unknown(a, in_place, &plan->desired->ports[i], opensm_table_was_read(&observed->tables[i]),
@@ -273,6 +274,7 @@ int opensm_transitions_of_absent(struct arena *a, const struct opensm_absent *ab
                         .record = knowledge_find_port(k, larger, i),
                         .guid = larger->ports[i].guid,
                         .label = subnet_port_label(a, larger, i),
+                        .index0_base = desired ? desired_index0_base(desired, i) : 0,
                 };
                 if (!transition->label)
                         return -ENOMEM;

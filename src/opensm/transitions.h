@@ -43,6 +43,7 @@ struct opensm_transition {
         uint16_t capacity;          /* 0: not known */
         const struct p_key *before, *after; /* sets, in any order */
         uint32_t n_before, n_after;
+        uint16_t index0_base;       /* the base whose entry belongs at index 0; 0: none, or it is not known */
         bool is_undecided;          /* it is not known whether its leaf port filters and drops an entry that `before` omits */
         bool has_surplus;           /* its table was read, and has entries that neither the file in place nor the policy gives it */
 };

@@ -213,13 +213,12 @@ static int write_table(struct planner *pl, const struct port_plan *pp, uint32_t 
 static uint16_t index0_base_of(const struct planner *pl, uint32_t port)
 {
         const struct desired_port *want = &pl->desired->ports[port];
+        uint16_t base = desired_index0_base(pl->desired, port);
 
         if (pl->desired->subnet->ports[port].role != PORT_ENDPORT)
                 return 0;
-        if (want->index0_base > 0)
-                return want->index0_base;
-        if (p_keys_hold_base(want->wanted, want->n_wanted, pl->desired->index0_base))
-                return pl->desired->index0_base;
+        if (want->index0_base > 0 || p_keys_hold_base(want->wanted, want->n_wanted, base))
+                return base;
         return p_keys_hold_base(want->wanted, want->n_wanted, P_KEY_DEFAULT_BASE) ? P_KEY_DEFAULT_BASE : 0;
 }
 

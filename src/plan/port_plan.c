@@ -273,10 +273,11 @@ static uint32_t next_turn(const struct port_plan *pp, int64_t last)
         return next;
 }
 
+/* Of both entries of a base, index 0 is for the full one, which is the last: programs that use the index are full members then. */
 static void place_turn(struct port_plan *pp, uint32_t turn, bool at_index0)
 {
         for (uint32_t i = 0; i < pp->want->n_wanted; i++) {
-                struct p_key key = pp->want->wanted[i];
+                struct p_key key = pp->want->wanted[at_index0 ? pp->want->n_wanted - 1 - i : i];
 
                 if (turn_of(pp, key) == turn && belongs_at_index0(pp, key) == at_index0 && !p_keys_hold(pp->b, pp->capacity, key))
                         place(pp, key);
@@ -333,6 +334,15 @@ static void repair_entry(struct port_plan *pp, int index, struct p_key key, enum
         pp->repair_phase[index] = index < P_KEY_BLOCK_ENTRIES ? PHASE_REPAIR_SWAP : phase;
 }
 
+/* Where the base of index 0 is, of both entries the full one, unless index 0 has either. -1: nowhere. */
+static int find_for_index0(const struct port_plan *pp)
+{
+        int full = find_entry(pp->a, pp->capacity, p_key_make(pp->index0_base, true).v, UINT16_MAX);
+        int first = find_entry(pp->a, pp->capacity, pp->index0_base, P_KEY_BASE_MASK);
+
+        return first == 0 || full < 0 ? first : full;
+}
+
 /* Adds a wanted entry of index 0 at another index, too. False: no index is free. */
 static bool displace(struct port_plan *pp)
 {
@@ -354,7 +364,7 @@ static bool displace(struct port_plan *pp)
  */
 static void repair_index0(struct port_plan *pp)
 {
-        int old = find_entry(pp->a, pp->capacity, pp->index0_base, P_KEY_BASE_MASK);
+        int old = find_for_index0(pp);
         struct p_key displaced = pp->a[0];
         bool is_wanted = p_key_is_used(displaced) && wanted_level(pp, p_key_base(displaced)) != LEVEL_NONE;
 

@@ -16,7 +16,7 @@ WRONGS = [
     Wrong("index0-of-any-pool", PLAN, "        return pool && pool->index0;\n", "        return pool;\n"),
     Wrong("index0-of-the-last-pool", PLAN, "                if (policy->pools[i].index0)\n                        return true;\n        return false;",
           "                if (policy->pools[i].index0 && i > 0)\n                        return true;\n        return false;"),
-    Wrong("index0-of-the-default-first", PLAN, "        if (want->index0_base > 0)\n                return want->index0_base;\n", ""),
+    Wrong("index0-of-the-default-first", "src/desired/desired.h", "desired->ports[port].index0_base ?: desired->index0_base", "desired->index0_base"),
     Wrong("index0-of-a-switch-port", PLAN, "        if (pl->desired->subnet->ports[port].role != PORT_ENDPORT)\n                return 0;\n        if (want", "        if (want"),
     Wrong("index0-drops-what-was-there", PORT_PLAN, "        if (is_wanted && !displace(pp))\n                return;\n", ""),
     Wrong("index0-without-room", PORT_PLAN, "        if (index < 0)\n                return false;\n        repair_entry", "        repair_entry"),

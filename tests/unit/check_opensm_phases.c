@@ -24,6 +24,7 @@ struct table {
 struct fabric {
         struct table port[PORTS], beside[PORTS];
         bool enforces[PORTS];
+        int index0[PORTS]; /* the base whose entry belongs at index 0 */
 };
 
 static struct knowledge *k; /* without records */
@@ -126,8 +127,14 @@ static void carry_out(const struct partitions_file_port *file, bool allow_both, 
         }
 }
 
+/* The one entry at index 0 is exchanged for the other. */
+static bool is_exchanged(const struct fabric *f, int port, int base)
+{
+        return base == 0 || base == f->index0[port];
+}
+
 /* A state between two: the changes with a bit in `done` have happened. Without both entries of a base a change of level is
- * one write; with them each entry may be in a block of its own, but the default partition's at index 0 is exchanged. */
+ * one write; with them each entry may be in a block of its own, but those at index 0 are exchanged. */
 static struct fabric between(const struct fabric *from, const struct fabric *to, bool allow_both, unsigned done)
 {
         struct fabric f = *from;
@@ -136,7 +143,7 @@ static struct fabric between(const struct fabric *from, const struct fabric *to,
                 for (int b = 0; b < BASES; b++) {
                         unsigned old = from->port[p].entries[b], new = to->port[p].entries[b], mask = 0;
 
-                        if (allow_both && b > 0)
+                        if (allow_both && !is_exchanged(to, p, b))
                                 mask = (done & 1 ? 1 : 0) | (done & 2 ? 2 : 0);
                         else if (done & 1)
                                 mask = 3;
@@ -161,6 +168,7 @@ static void check_moment(const struct promise *w, const struct fabric *f, const 
                 for (int y = 0; y < PORTS; y++)
                         for (int b = 0; x != y && b < BASES; b++) {
                                 bool in_a = may_talk(w->a, x, y, b), in_b = may_talk(w->b, x, y, b);
+                                bool both = w->allow_both && !is_exchanged(f, x, b) && !is_exchanged(f, y, b);
 
                                 if (!in_a && !in_b && may_talk(f, x, y, b))
                                         ck_abort_msg("isolation broken in %s, seed %u", phase, seed);
@@ -170,8 +178,8 @@ static void check_moment(const struct promise *w, const struct fabric *f, const 
                                         ck_abort_msg("continuity broken in %s, seed %u", phase, seed);
                                 /* a leaf port may interrupt only a pair whose level in the base changes, and never where
                                  * both entries can be there on the way */
-                                if (((w->allow_both && b > 0) || (level(w->a, x, b) == level(w->b, x, b) &&
-                                                       level(w->a, y, b) == level(w->b, y, b))) && !may_talk(f, x, y, b))
+                                if ((both || (level(w->a, x, b) == level(w->b, x, b) && level(w->a, y, b) == level(w->b, y, b))) &&
+                                    !may_talk(f, x, y, b))
                                         ck_abort_msg("a switch broke continuity in %s, seed %u", phase, seed);
                         }
 }
@@ -241,7 +249,9 @@ static struct opensm_phases phases_between(const struct fabric *a, const struct 
                 o->tables[i].enforce_inbound = o->tables[i].enforce_outbound = outside && a->enforces[p];
                 keys = arena_new_array(arena, struct p_key, 2 * BASES);
                 if (!outside) {
-                        wanted[i] = (struct desired_port) { .wanted = keys, .n_wanted = keys_of(&b->port[p], keys) };
+                        wanted[i] = (struct desired_port) {
+                                .wanted = keys, .n_wanted = keys_of(&b->port[p], keys), .index0_base = bases[b->index0[p]],
+                        };
                         plan->final_tables[i] = keys;
                 }
         }
@@ -259,8 +269,10 @@ static void check_transition(unsigned round, bool allow_both)
         struct observed *o;
 
         seed = round;
-        for (int p = 0; p < PORTS; p++)
+        for (int p = 0; p < PORTS; p++) {
                 a.enforces[p] = b.enforces[p] = any(2);
+                a.index0[p] = b.index0[p] = (int) any(BASES);
+        }
         random_tables(&a, allow_both);
         random_tables(&b, allow_both);
         /* some leaf ports drop what the port has; in the default partition OpenSM opens them at once */
@@ -271,8 +283,9 @@ static void check_transition(unsigned round, bool allow_both)
         for (int phase = 0; phase < OPENSM_N_PHASES; phase++) {
                 next = now;
                 carry_out(phases.tables[phase], allow_both, &next);
-                for (int p = 0; p < PORTS; p++) /* else OpenSM would move an entry away from index 0 */
-                        ck_assert(next.port[p].entries[0] != 3 || a.port[p].entries[0] == 3 || b.port[p].entries[0] == 3);
+                for (int i = 0; i < PORTS * BASES; i++) /* else OpenSM would move an entry away from index 0 */
+                        ck_assert(!is_exchanged(&a, i / BASES, i % BASES) || next.port[i / BASES].entries[i % BASES] != 3 ||
+                                  a.port[i / BASES].entries[i % BASES] == 3 || b.port[i / BASES].entries[i % BASES] == 3);
                 if (phase > 0)
                         ck_assert_int_eq(phases.needed[phase], !same_fabric(&now, &next));
                 check_step(&(struct promise) { &a, &b, allow_both }, &now, &next,
@@ -438,7 +451,9 @@ START_TEST(test_absent)
         struct base_range owns = { 0x11, 0x7fff };
         const struct policy all = { .owns = &(struct base_range) { 1, 0x7fff }, .n_owns = 1 };
         const struct policy most = { .owns = &owns, .n_owns = 1 };
-        struct desired desired = { .subnet = &larger, .policy = &all, .ports = (struct desired_port *) &wanted };
+        struct desired desired = {
+                .subnet = &larger, .policy = &all, .ports = (struct desired_port *) &wanted, .index0_base = 0x11,
+        };
         struct partitions_conf *conf;
         struct opensm_tables t;
         struct opensm_phases p;
@@ -456,6 +471,7 @@ START_TEST(test_absent)
         expect_keys(&p, OPENSM_ADOPT, 0, "8010");
         expect_keys(&p, OPENSM_REVOKE, 0, "");
         expect_keys(&p, OPENSM_GRANT, 0, "8011");
+        ck_assert_uint_eq(transitions->index0_base, 0x11);
         n = way_of_absent(&(struct opensm_absent) { &larger, NULL, false, NULL }, &now, &t, &transitions);
         ck_assert_int_eq(opensm_phases_compute(arena, transitions, n, &t, false, &findings, &p), 0);
         expect_keys(&p, OPENSM_GRANT, 0, "8010");

@@ -1908,6 +1908,23 @@ START_TEST(both_with_the_option)
 }
 END_TEST
 
+/* Programs that use index 0 would be limited members. */
+START_TEST(both_at_index_0)
+{
+        put_file(FILE_OPENSM_CONF, "allow_both_pkeys TRUE\n");
+        start(OPENSM_WITH_CONF, BOTH "    index0: true\n");
+        sweep();
+        ck_assert_int_eq(status()->last_result, SWEEP_REFUSED);
+        expect_logged(LOG_EVENT_FINDING, "node1 mlx5_0/1 should be both a full and a limited member of p (0x0010), but its entry belongs at "
+                      "index 0, where OpenSM would put the limited one");
+        ck_assert_uint_eq(count_logged(LOG_EVENT_FINDING), 1);
+        give_candidate(OPENSM_WITH_CONF, BOTH "  default:\n    pkey: 0x7fff\n    members: {ALL: both}\n", 0);
+        until(CONTROL_DISCOVERING);
+        sweep();
+        ck_assert_int_eq(status()->last_result, SWEEP_DONE);
+}
+END_TEST
+
 int main(void)
 {
         const TTest *const tests[] = {
@@ -1985,7 +2002,7 @@ int main(void)
                         unreadable_opensm_conf,
                         conf_that_fits, conf_of_another_candidate,
                         both_without_the_option,
-                        both_with_the_option,
+                        both_with_the_option, both_at_index_0,
         };
 
         return run_suite("OpenSM's file", tests, ELEMENTS(tests));

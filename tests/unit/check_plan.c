@@ -713,6 +713,27 @@ START_TEST(test_index0_repaired_over_blocks)
 }
 END_TEST
 
+/* A limited entry at index 0 would make programs that use that index limited members. */
+START_TEST(test_index0_is_for_the_full_entry)
+{
+        struct index_case c;
+        struct plan *p;
+
+        index_case_init(&c);
+        ck_assert_int_eq(plan_host(&c, WANT(0x7fff, 0xffff), &p), 0);
+        ck_assert_uint_eq(index_of(&c, p, 0xffff), 0);
+        ck_assert_uint_eq(index_of(&c, p, 0x7fff), 1);
+        set_entry(&c, 0, 0x8011);
+        set_entry(&c, 1, 0x7fff);
+        set_entry(&c, 2, 0xffff);
+        c.options.repair_index0 = true;
+        ck_assert_int_eq(plan_host(&c, WANT(0x8011, 0x7fff, 0xffff), &p), 0);
+        ck_assert_uint_eq(index_of(&c, p, 0xffff), 0);
+        ck_assert_uint_eq(index_of(&c, p, 0x7fff), 1);
+        index_case_done(&c);
+}
+END_TEST
+
 START_TEST(test_index0_never_goes_to_others)
 {
         struct index_case c;
@@ -1340,6 +1361,7 @@ static Suite *plan_suite(void)
         tcase_add_test(t, test_index0_is_opensms);
         tcase_add_test(t, test_index0_repaired_in_one_write);
         tcase_add_test(t, test_index0_repaired_over_blocks);
+        tcase_add_test(t, test_index0_is_for_the_full_entry);
         tcase_add_test(t, test_index0_never_goes_to_others);
         tcase_add_test(t, test_index0_not_passed_on);
         tcase_add_test(t, test_lease_takes_index0);
