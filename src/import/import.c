@@ -65,13 +65,17 @@ static void drop_unfit_groups(struct import *im, const struct partitions_conf_pa
         p->ipoib->n_groups = kept;
 }
 
-/* Leaves out, with a warning, multicast groups that a policy cannot express. import_print() prints none of a partition without a
- * broadcast group. */
-static void drop_groups(struct import *im)
+/* Leaves out, with a warning, what a policy cannot express without `ipoib`, and groups that do not fit it. import_print() prints no
+ * groups of a partition without a broadcast group. */
+static void drop_parameters(struct import *im)
 {
         for (uint32_t i = 0; i < im->n_partitions; i++) {
                 const struct partitions_conf_partition *p = im->partitions[i].source;
 
+                if (p->sl > 0 && !p->has_broadcast)
+                        report_add(&im->report, FINDING_WARNING, FINDING_IMPORT_MULTICAST, &(struct place) { p->where },
+                                   "sl=%u of %s is left out: in a policy it belongs to `ipoib`, which this partition does not have",
+                                   p->sl, im->partitions[i].name);
                 if (p->ipoib && p->has_broadcast)
                         drop_unfit_groups(im, p);
                 else if (p->ipoib)
@@ -161,7 +165,7 @@ static int convert(struct import *im, const char **ret)
                 return r;
         keep_one_index0(im);
         report_default(im);
-        drop_groups(im);
+        drop_parameters(im);
         report_both(im);
         *ret = import_print(im);
         return *ret ? import_check(im, *ret) : -ENOMEM;

@@ -141,6 +141,7 @@ static int open_definition(struct reader *r, struct token *head, const char *nam
         if (!p)
                 return -ENOMEM;
         p->generated |= generated;
+        p->sl = (uint8_t) r->open.flags.sl;
         r->open.is_open = true;
         r->open.line = partitions_conf_place(r, head->at).where.line;
         r->open.partition = (uint32_t) (p - r->conf->partitions);

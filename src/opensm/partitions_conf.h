@@ -59,6 +59,7 @@ struct partitions_conf_partition {
         uint32_t n_members;
         struct ipoib *ipoib;        /* NULL: none; its groups are those of mgid lines, in the arena */
         uint32_t allocated_groups;  /* of `ipoib` */
+        uint8_t sl;                 /* of the paths in the partition; the last definition decides */
         bool has_broadcast;         /* by the flag `ipoib`; without it `ipoib` has only groups of mgid lines */
 };
 

@@ -61,6 +61,7 @@ static void describe_by_conf(const struct partitions_conf_partition *p, struct p
 
         ret->name = p->name;
         ret->ipoib = p->has_broadcast ? p->ipoib : NULL;
+        ret->sl = p->sl;
         ret->index0 |= partitions_conf_find_index0(p, &all) != NULL;
         *ret_mixed = ret->index0 && !all ? p : NULL;
 }
@@ -90,6 +91,7 @@ static void describe_partition(const struct policy *policy, const struct partiti
         ret->name = policy->partitions[i].name;
         ret->index0 = policy->partitions[i].index0;
         ret->ipoib = policy->partitions[i].ipoib;
+        ret->sl = ret->ipoib ? ret->ipoib->broadcast.sl : 0;
 }
 
 /* ---- index 0 of a lease -------------------------------------------------------------------------------------------- */
@@ -246,8 +248,7 @@ static bool print_groups(struct text *t, struct arena *a, const struct partition
         if (!ipoib || ipoib->n_groups == 0)
                 return true;
         print_name(t, p);
-        text_add(t, "=0x%04x,mtu=%u,rate=%u,sl=%u:\n", p->base, ipoib->broadcast.mtu, ipoib->broadcast.rate,
-                 ipoib->broadcast.sl);
+        text_add(t, "=0x%04x,mtu=%u,rate=%u,sl=%u:\n", p->base, ipoib->broadcast.mtu, ipoib->broadcast.rate, p->sl);
         for (uint32_t i = 0; i < ipoib->n_groups; i++) {
                 const char *gid = mgid_text(a, &ipoib->groups[i].mgid);
 
@@ -305,6 +306,12 @@ static void print_members(struct text *t, const struct partitions_file_partition
                 text_add(t, "    SELF=full;\n");
 }
 
+static void print_sl(struct text *t, const struct partitions_file_partition *p)
+{
+        if (p->sl > 0)
+                text_add(t, ",sl=%u", p->sl);
+}
+
 static bool print_partition(struct text *t, struct arena *a, const struct partitions_file_partition *p, bool self_full)
 {
         bool indx0 = p->base == P_KEY_DEFAULT_BASE || count_members(p, true) > 0; /* the first definition has it */
@@ -317,11 +324,14 @@ static bool print_partition(struct text *t, struct arena *a, const struct partit
         if (p->ipoib) {
                 text_add(t, ",ipoib");
                 print_parameters(t, &p->ipoib->broadcast);
+        } else {
+                print_sl(t, p);
         }
         print_members(t, p, indx0, self_full && p->base == P_KEY_DEFAULT_BASE);
         if (indx0 && count_members(p, false) > 0) {
                 print_name(t, p);
                 text_add(t, "=0x%04x", p->base);
+                print_sl(t, p);
                 print_members(t, p, false, false);
         }
         return print_groups(t, a, p);

@@ -39,6 +39,7 @@ struct partitions_file_partition {
         uint16_t base;
         bool index0;               /* the entry goes to index 0 of its members' tables */
         const struct ipoib *ipoib; /* NULL: no multicast groups */
+        uint8_t sl;                /* of the paths in the partition; each definition has it, because the last one decides */
         const struct partitions_file_member *members;
         uint32_t n_members;
 };

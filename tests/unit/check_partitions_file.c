@@ -98,6 +98,9 @@ START_TEST(test_render_members_apart)
                                              "p=0x0010:\n    0x0000000000000100=full,\n    0x0000000000000300=both;\n");
         p.n_members = 1;
         expect_text(render(&p, 1, true, &n), "\np=0x0010,ipoib,");
+        p = (struct partitions_file_partition) { .name = "p", .base = 0x10, .sl = 3, .members = members, .n_members = 2 };
+        expect_text(render(&p, 1, true, &n), "\np=0x0010,indx0,sl=3:\n    0x0000000000000100=full;\n"
+                                             "p=0x0010,sl=3:\n    0x0000000000000200=limited;\n");
 }
 END_TEST
 
@@ -205,7 +208,7 @@ END_TEST
 START_TEST(test_from_desired)
 {
         const struct policy *policy = parse("version: 1\npartitions:\n  p:\n    pkey: 0x0010\n    index0: true\n"
-                                            "    ipoib: {mtu: 4096, rate: 2.5}\n    members:\n      node1: both\n");
+                                            "    ipoib: {mtu: 4096, rate: 2.5, sl: 4}\n    members:\n      node1: both\n");
         struct subnet_node node = { .guid = { 0x100 }, .type = NODE_CA, .num_ports = 1 };
         struct subnet_port port = { .number = 1, .guid = { 0x101 } };
         struct partitions_file_port *ports;
@@ -234,6 +237,24 @@ START_TEST(test_from_desired)
         ck_assert_str_eq(file.partitions[1].members[0].label, "node1 mlx5_0/1");
         ck_assert_uint_eq(file.partitions[1].ipoib->broadcast.mtu, 5);
         ck_assert_uint_eq(file.partitions[1].ipoib->broadcast.rate, 2);
+        ck_assert_uint_eq(file.partitions[1].sl, 4);
+}
+END_TEST
+
+/* OpenSM keeps the SL of the last definition. */
+START_TEST(test_sl_of_others)
+{
+        static const char text[] = "a=0x10,sl=3: 0x100=full;\nb=0x11,sl=2: 0x100=full;\nb=0x11: 0x200=full;\nc=0x12,ipoib,sl=5: ALL;\n";
+        static const struct p_key keys[] = { { 0x8010 }, { 0x8011 }, { 0x8012 } };
+        const struct partitions_file_port port = { { 0x100 }, NULL, keys, 3 };
+        struct partitions_conf *conf;
+        struct partitions_file file;
+
+        ck_assert_int_eq(partitions_conf_parse(arena, OPENSM_NUMBERS_UNKNOWN, "p.conf", text, strlen(text), &findings, &conf), 0);
+        ck_assert_int_eq(partitions_file_from_ports(arena, NULL, conf, &port, 1, &file), 0);
+        ck_assert_uint_eq(file.partitions[0].sl, 3);
+        ck_assert_uint_eq(file.partitions[1].sl, 0);
+        ck_assert_uint_eq(file.partitions[2].sl, 5);
 }
 END_TEST
 
@@ -347,6 +368,7 @@ int main(void)
         tcase_add_checked_fixture(c, setup, teardown);
         tcase_add_test(c, test_render);
         tcase_add_test(c, test_render_both_of_the_default);
+        tcase_add_test(c, test_sl_of_others);
         tcase_add_test(c, test_render_self);
         tcase_add_test(c, test_render_members_apart);
         tcase_add_test(c, test_index0_of_a_lease);
