@@ -209,7 +209,8 @@ static struct generation *load_stored(struct daemon *d, const struct remembered 
                 r = -EBADMSG;
         if (r < 0 && d->state.etcd)
                 log_load_problem(d, m->generation,
-                                 m->policy ? findings_first_error(&findings) ?: strerror(-r) : "its records are damaged");
+                                 m->policy ? findings_first_error(&findings) ?: strerror(-r)
+                                           : "its records are damaged; see pkeyd-etcd(7), THE STANDBY");
         else
                 d->load_problem[0] = '\0';
         return g;

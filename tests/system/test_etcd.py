@@ -179,6 +179,41 @@ def test_cannot_load():
         b.wait_text("generation 3 is in force")
 
 
+def test_damaged_generation():
+    """The one that stands by finds no files of the generation in force, and writes nothing, also after a restart, until pkeyctl apply brings
+    its own into force."""
+    first, second = HEADS
+    with fabric_of_pair() as fabric:
+        pair = Pair(fabric, policy_of_pair())
+        pair.wait_right()
+        b = pair.daemons[second]
+        b.wait_text("generation 1: ")
+        b.process.send_signal(signal.SIGSTOP)
+        pair.policy.add("two", 0x0011, {"node[0002-0003]": "full"})
+        pair.reload(first)
+        pair.wait_right()
+        pair.daemons[first].process.kill()
+        pair.sms[first].kill()
+        pair.cluster.ctl("del", "--prefix", "/pkeyd/record/generation/%020d/policy/" % 2)
+        b.process.send_signal(signal.SIGCONT)
+        wait_for(lambda: "generation 2, which is in force, cannot be loaded" in b.status(), "the second one to refuse to write")
+        check_equal(b.stop(), 0, "exit status of pkeyd")
+        pair.export_to_opensm(first)
+        pair.policy.add("three", 0x0012, {"node[0002-0003]": "full"})
+        pair.write_policy(second)
+        pair.start(second)
+        b = pair.daemons[second]
+        b.wait_text("its records are damaged; see pkeyd-etcd(7), THE STANDBY")
+        b.wait_text("generation 2, which is in force, cannot be loaded")
+        check_equal(b.stop(), 0, "exit status of pkeyd")
+        check_equal(pair.n_sets(second), 0, "SubnSets by an older generation")
+        pair.pkeyctl(second, "apply", pair.file(second), "--yes").expect(0)
+        pair.wait_right()
+        pair.start(second)
+        pair.daemons[second].wait_text("generation 3: ")
+        check_equal(pair.wrong(), [], "tables after the start")
+
+
 POOLS = "pools:\n  jobs:\n    pkeys: 0x1000-0x1003\n    ports: ALL_CAS\n    lease: 2h\n    rest: 0s\n    allow: root\n"
 
 
