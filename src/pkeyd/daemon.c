@@ -274,7 +274,7 @@ static bool run_action(struct daemon *d, struct arena *a, const struct control_a
         case CONTROL_OPEN_PORT:
                 ret->kind = CONTROL_EVENT_PORT;
                 opened_port_open(&d->port, d->event, action->settings, &d->handlers, &ret->port);
-                monitor_update(d->monitor, d->port.session);
+                monitor_update(d->monitor, d->port.session, d->port.n_opened);
                 return true;
         case CONTROL_RUN_STAGE:
                 port_session_run(d->port.session, action->stage);
@@ -310,7 +310,7 @@ static bool run_action(struct daemon *d, struct arena *a, const struct control_a
                 return false;
         case CONTROL_CLOSE_PORT:
                 opened_port_close(&d->port);
-                monitor_update(d->monitor, NULL);
+                monitor_update(d->monitor, d->port.session, d->port.n_opened);
                 return false;
         case CONTROL_UNLOCK:
                 state_unlock(&d->state);
@@ -349,7 +349,7 @@ static void feed(struct daemon *d, struct control_event *event)
                         post(d, &answer);
         }
         (void) timer_set(d->due, control_due(d->control));
-        monitor_update(d->monitor, d->port.session);
+        monitor_update(d->monitor, d->port.session, d->port.n_opened);
         metrics_file_update(d->metrics);
         notify_update(d->notify);
         forward_update(d->forward);

@@ -41,6 +41,7 @@ struct monitor {
         struct lid_map *lids;
 
         struct port_session *session;         /* borrowed; NULL: none is open */
+        uint64_t n_opened;                    /* its number */
         bool attached;                        /* it runs our tasks */
         bool listening;                       /* it receives Reports */
         bool resubscribe;
@@ -331,23 +332,31 @@ static void follow_leases(struct monitor *m, const struct control_status *s)
         (void) timer_set(m->timer, MIN(violations_due(m->violations), m->learn_due));
 }
 
-void monitor_update(struct monitor *m, struct port_session *session)
+/* A new session runs no tasks and receives nothing, and the SA knows the address of the one before. */
+static void follow_session(struct monitor *m, struct port_session *session, uint64_t n_opened)
+{
+        if (!session || n_opened != m->n_opened)
+                m->attached = m->listening = false;
+        m->resubscribe |= n_opened != m->n_opened;
+        m->n_opened = n_opened;
+        m->session = session;
+}
+
+void monitor_update(struct monitor *m, struct port_session *session, uint64_t n_opened)
 {
         const struct control_status *s = control_get_status(m->control);
         bool changed;
 
-        if (session != m->session)
-                m->attached = m->listening = false;
-        m->session = session;
+        follow_session(m, session, n_opened);
         follow_leases(m, s);
         changed = follow_control(m, s);
         if (follow_sm(m, s) && m->attached)
                 set_sa(m);
-        if (!session || !m->snapshot || !m->generation || (m->attached && !changed))
+        if (!m->session || !m->snapshot || !m->generation || (m->attached && !changed))
                 return;
         attach(m);
         set_p_key_index(m);
-        port_session_wake(session);
+        port_session_wake(m->session);
 }
 
 /* --- timers ------------------------------------------------------------------------------------------------------- */

@@ -36,8 +36,8 @@ struct monitor *monitor_free(struct monitor *m);
 DEFINE_CLEANUP(struct monitor *, monitor_free)
 
 /* To be called after each event of control: follows the snapshot, the generation, the leases and the SM. session: the open one, or
- * NULL. */
-void monitor_update(struct monitor *m, struct port_session *session);
+ * NULL. n_opened: sessions so far; this one may have the address of the one before. */
+void monitor_update(struct monitor *m, struct port_session *session, uint64_t n_opened);
 /* To be called at the end of each turn of the session. */
 void monitor_turn(struct monitor *m);
 

@@ -20,6 +20,7 @@ static int open_session(struct opened_port *p, sd_event *event, const struct loc
         opened_port_close(p);
         p->window = settings->window;
         p->timeout = settings->timeout;
+        p->n_opened++;
         r = port_session_open(event, lp, settings, handlers, &p->session);
         if (r == 0 && p->serves)
                 r = port_session_claim(p->session);

@@ -13,6 +13,7 @@ struct opened_port {
         bool serves;                       /* no other process of this host may serve the port (umad_port_claim) */
         bool is_of_several;                /* ... fabrics of this host: the settings must say which port, if there is a choice */
         struct port_session *session;      /* NULL: it is not open */
+        uint64_t n_opened;                 /* sessions so far */
         struct local_port lp;              /* as it was found last */
         unsigned window;                   /* settings of the session */
         usec_t timeout;

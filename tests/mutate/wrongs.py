@@ -548,6 +548,7 @@ WRONGS += [
     Wrong("writer-fall-never-again", WRITER, "        w->last.fallback_reported = false;\n", ""),
     Wrong("writer-both-unchecked", "src/opensm_writer/opensm_writer_check.c", "!check_both(decision->given, i, conf, findings); i++)\n", "(!conf || check_both); i++)\n"),
     Wrong("writer-both-at-index0", "src/opensm_writer/opensm_writer_check.c", "|| base != index0_base)", "|| base)"),
+    Wrong("monitor-keeps-an-old-session", "src/pkeyd/monitor.c", "if (!session || n_opened != m->n_opened)", "if (session != m->session)"),
     Wrong("opensm-file-forgets-sl", "src/opensm/partitions_file.c", "        ret->sl = p->sl;\n", ""),
     Wrong("opensm-file-resets-sl", "src/opensm/partitions_file.c", "                print_sl(t, p);\n                print_members(t, p, false, false);", "                print_members(t, p, false, false);"),
     Wrong("opensm-sl-of-the-first", "src/opensm/partitions_conf.c", "        p->sl = (uint8_t) r->open.flags.sl;\n", "        p->sl = p->sl ? p->sl : (uint8_t) r->open.flags.sl;\n"),

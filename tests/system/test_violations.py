@@ -219,6 +219,22 @@ def test_clear_saturated():
         stop(daemon)
 
 
+def test_another_timeout():
+    """pkeyd opens the port again for other settings of its session, and polls on. The memory of the old session may be that of the
+    new one, so the sanitizer must not hold it back."""
+    with Fabric(two_level(2, 2, 4)) as fabric:
+        at_once = {"ASAN_OPTIONS": fabric.environment()["ASAN_OPTIONS"] + ":quarantine_size_mb=0:thread_local_quarantine_size_kb=0"}
+        daemon = start(fabric, environment=at_once)
+        baseline(daemon)
+        for timeout in ("300ms", "400ms"):
+            fabric.settings(SETTINGS.replace("200ms", timeout) % ("", fabric.path("pkeyd.prom")))
+            daemon.reload()
+            baseline(daemon)
+        move(fabric, *leaf_port("node0002"), "PortRcvConstraintErrors", 5)
+        wait_for(lambda: violations(daemon), "a violation after the port was opened again")
+        stop(daemon)
+
+
 def test_cleared_before_anything_was_counted():
     """A counter at its maximum is shown as that; after a reset nothing is shown."""
     require()
