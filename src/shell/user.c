@@ -4,79 +4,20 @@
 #include <errno.h>
 #include <grp.h>
 #include <pwd.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "util/cleanup.h"
+#define MAX_GROUPS 65536 /* of one user: what Linux allows */
 
-#define MAX_BUFFER (4u << 20) /* for an entry: a group may have many thousand members */
-#define MAX_GROUPS 65536      /* of one user: what Linux allows */
-
-/* Makes a call that has `buffer` and `size`, again with more room as long as there is too little. Returns 0 or -ENOMEM. */
-#define LOOK_UP(a, call)                                                                                               \
-        ({                                                                                                             \
-                int _r = ERANGE;                                                                                       \
-                for (size_t size = 4096; _r == ERANGE && size <= MAX_BUFFER; size *= 4) {                              \
-                        char *buffer = arena_new_array((a), char, size);                                               \
-                        _r = buffer ? (call) : ENOMEM;                                                                 \
-                }                                                                                                      \
-                _r == ENOMEM ? -ENOMEM : 0;                                                                            \
-        })
-
-static int find_user(struct arena *a, uid_t uid, struct passwd *ret, bool *ret_found)
-{
-        struct passwd *found = NULL;
-        int r = LOOK_UP(a, getpwuid_r(uid, ret, buffer, size, &found));
-
-        *ret_found = found;
-        return r;
-}
-
-static int find_groups(struct arena *a, const struct user *user, gid_t **ret, int *ret_n)
-{
-        int n = 64, room;
-
-        do {
-                room = n;
-                *ret = arena_new_array(a, gid_t, (size_t) n);
-                if (!*ret)
-                        return -ENOMEM;
-                if (getgrouplist(user->name, user->group, *ret, &n) >= 0) {
-                        *ret_n = n;
-                        return 0;
-                }
-                n = n > room ? n : 2 * room;
-        } while (n <= MAX_GROUPS);
-        *ret_n = 0; /* more than there can be: something is wrong with where they come from */
-        return 0;
-}
-
-/* Adds the name of a group, if it has one. */
-static int add_group(struct arena *a, gid_t gid, const char **names, size_t *n)
-{
-        _cleanup_arena_ struct arena *scratch = arena_new();
-        struct group group, *found = NULL;
-        int r = scratch ? LOOK_UP(scratch, getgrgid_r(gid, &group, buffer, size, &found)) : -ENOMEM;
-
-        if (r < 0 || !found)
-                return r;
-        names[*n] = arena_strdup(a, group.gr_name);
-        return names[(*n)++] ? 0 : -ENOMEM;
-}
+/* The functions of libc that return static memory are enough: no other thread looks anything up. */
 
 int user_look_up(struct arena *a, uid_t uid, struct user *ret)
 {
-        _cleanup_arena_ struct arena *scratch = arena_new();
-        bool found = false;
-        struct passwd user;
-        int r = scratch ? find_user(scratch, uid, &user, &found) : -ENOMEM;
+        const struct passwd *user = getpwuid(uid);
 
-        if (r < 0)
-                return r;
         *ret = (struct user) {
-                .name = found ? arena_strdup(a, user.pw_name) : arena_printf(a, "%u", (unsigned) uid),
-                .group = found ? user.pw_gid : 0, .is_known = found,
+                .name = user ? arena_strdup(a, user->pw_name) : arena_printf(a, "%u", (unsigned) uid),
+                .group = user ? user->pw_gid : 0, .is_known = user,
         };
         return ret->name ? 0 : -ENOMEM;
 }
@@ -84,31 +25,34 @@ int user_look_up(struct arena *a, uid_t uid, struct user *ret)
 int user_list_groups(struct arena *a, const struct user *user, const char ***ret, size_t *ret_n)
 {
         _cleanup_arena_ struct arena *scratch = arena_new();
-        gid_t *groups = NULL;
-        int n_groups = 0;
-        int r = !scratch ? -ENOMEM : user->is_known ? find_groups(scratch, user, &groups, &n_groups) : 0;
+        gid_t *groups = arena_new_array(scratch, gid_t, MAX_GROUPS);
+        int n = user->is_known ? MAX_GROUPS : 0;
 
-        if (r < 0)
-                return r;
-        *ret_n = 0;
-        *ret = arena_new_array(a, const char *, (size_t) n_groups);
-        if (!*ret)
+        if (!groups)
                 return -ENOMEM;
-        for (int i = 0; r == 0 && i < n_groups; i++)
-                r = add_group(a, groups[i], *ret, ret_n);
-        return r;
+        if (n > 0 && getgrouplist(user->name, user->group, groups, &n) < 0)
+                n = 0; /* more than there can be: something is wrong with where they come from */
+        *ret = arena_new_array(a, const char *, (size_t) n);
+        *ret_n = 0;
+        for (int i = 0; *ret && i < n; i++) {
+                const struct group *group = getgrgid(groups[i]);
+
+                if (!group)
+                        continue;
+                (*ret)[*ret_n] = arena_strdup(a, group->gr_name);
+                if (!(*ret)[(*ret_n)++])
+                        return -ENOMEM;
+        }
+        return *ret ? 0 : -ENOMEM;
 }
 
 bool user_find_group(const char *name, gid_t *ret)
 {
-        _cleanup_arena_ struct arena *scratch = arena_new();
-        struct group group, *found = NULL;
-        int r = scratch ? LOOK_UP(scratch, getgrnam_r(name, &group, buffer, size, &found)) : -ENOMEM;
+        const struct group *group = getgrnam(name);
 
-        if (r < 0 || !found)
-                return false;
-        *ret = group.gr_gid;
-        return true;
+        if (group)
+                *ret = group->gr_gid;
+        return group;
 }
 
 const char *user_name_of_process(struct arena *a)
@@ -118,21 +62,11 @@ const char *user_name_of_process(struct arena *a)
         return user_look_up(a, geteuid(), &user) < 0 ? NULL : user.name;
 }
 
-/* -ESRCH: there is no such user. */
-static int find_named(struct arena *a, const char *name, struct passwd *ret)
-{
-        struct passwd *found = NULL;
-        int r = LOOK_UP(a, getpwnam_r(name, ret, buffer, size, &found));
-
-        return r < 0 || found ? r : -ESRCH;
-}
-
 uid_t user_find_uid(const char *name)
 {
-        _cleanup_arena_ struct arena *scratch = arena_new();
-        struct passwd entry;
+        const struct passwd *user = getpwnam(name);
 
-        return scratch && find_named(scratch, name, &entry) == 0 ? entry.pw_uid : 0;
+        return user ? user->pw_uid : 0;
 }
 
 /* In a process of its own, which becomes the user. */
@@ -145,16 +79,15 @@ static _Noreturn void try_to_read(const struct passwd *user, const char *path)
 
 int user_may_read(const char *user, const char *path)
 {
-        _cleanup_arena_ struct arena *scratch = arena_new();
-        struct passwd entry;
-        int status, r = scratch ? find_named(scratch, user, &entry) : -ENOMEM;
+        const struct passwd *entry = getpwnam(user);
+        int status;
         pid_t pid;
 
-        if (r < 0 || geteuid() != 0)
-                return r < 0 ? r : -ESRCH;
+        if (!entry || geteuid() != 0)
+                return -ESRCH;
         pid = fork();
         if (pid == 0)
-                try_to_read(&entry, path);
+                try_to_read(entry, path);
         if (pid < 0 || waitpid(pid, &status, 0) < 0)
                 return -errno;
         return WIFEXITED(status) ? -WEXITSTATUS(status) : -ESRCH;
