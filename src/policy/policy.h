@@ -196,9 +196,11 @@ int policy_select(struct arena *a, const struct policy *policy, const struct sub
 const struct port_membership *memberships_find(const struct memberships *m, uint32_t port, uint16_t base);
 enum membership memberships_get(const struct memberships *m, uint32_t port, uint16_t base);
 
-/* The line of a partition that decides about a port, and the less specific one that would without it; NULL: there is none. */
+/* The line of a partition that decides about a port, one as specific that gives another membership, and the less specific one that
+ * would decide without it; NULL: there is none. */
 struct policy_lines {
-        const struct policy_rule *decides, *overridden;
+        const struct policy_rule *decides, *disputes, *overridden;
+        enum specificity level; /* of `decides` */
 };
 
 /* Finds the lines of all partitions for n ports. pins: as in policy_memory. Returns 0 or -ENOMEM. *ret lives in the arena: n items

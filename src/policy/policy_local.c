@@ -17,19 +17,12 @@ enum {
 struct local_resolver {
         const struct policy *policy;
         const struct subnet *host;
-        struct subnet without_self;         /* `host` without SELF, so that the matcher finds only what is certain */
-        struct matcher matcher;
         struct report report;
         unsigned *group_needs;
-        const struct policy_candidate **decided; /* of the current partition, for each port; NULL: none decides so far */
+        const struct policy_lines *lines;   /* of the current partition, for each port, without SELF */
         struct possible_membership *items;  /* of the current partition; `stride` apart */
         uint32_t stride;
 };
-
-static struct possible_membership *item_of(struct local_resolver *r, uint32_t port)
-{
-        return &r->items[(size_t) port * r->stride];
-}
 
 /* --- selectors that cannot be resolved ---------------------------------------------------------------------------- */
 
@@ -64,72 +57,32 @@ static bool could_match(struct local_resolver *r, const struct selector *s, uint
 
 /* --- one partition ------------------------------------------------------------------------------------------------ */
 
-static void set_likely(struct local_resolver *r, uint32_t port, enum membership m)
+/* Adds what lines may give that cannot be resolved, and are more specific than the one that decides. (One that is as specific, and
+ * gives another membership, cannot match: such a policy is refused.) */
+static void add_possible(struct local_resolver *r, const struct policy_partition *p, uint32_t port,
+                         struct possible_membership *item)
 {
-        struct possible_membership *item = item_of(r, port);
+        const struct policy_lines *lines = &r->lines[port];
 
-        item->likely = m;
-        item->possible |= MEMBERSHIP_BIT(m);
+        for (uint32_t i = 0; i < p->n_candidates; i++) {
+                const struct policy_candidate *c = &p->candidates[i];
+
+                if (lines->decides && c->selector->specificity <= lines->level)
+                        return;
+                if (!could_match(r, c->selector, port))
+                        continue;
+                item->possible |= MEMBERSHIP_BIT(p->rules[c->rule].membership);
+                item->unresolved = &p->rules[c->rule];
+        }
 }
 
-static void report_dispute(struct local_resolver *r, const struct policy_partition *p, const struct policy_rule *rule,
-                           uint32_t port)
+static void report_dispute(struct local_resolver *r, const struct policy_partition *p, uint32_t port)
 {
+        const struct policy_rule *rule = r->lines[port].disputes;
         struct place place = { rule->where, rule->source_line };
 
-        selector_report_ambiguous(&r->report, &place, p->name, rule, &p->rules[r->decided[port]->rule],
+        selector_report_ambiguous(&r->report, &place, p->name, rule, r->lines[port].decides,
                                   subnet_port_label(r->report.findings->arena, r->host, port) ?: "?");
-}
-
-/* Applies a line to the ports that it certainly matches. */
-static int apply_certain(struct local_resolver *r, const struct policy_partition *p, const struct policy_candidate *c)
-{
-        const struct policy_rule *rule = &p->rules[c->rule];
-        struct port_list list = {};
-        int e = matcher_match(&r->matcher, c->selector, &list);
-
-        for (uint32_t i = 0; i < list.n && e == 0; i++) {
-                const struct policy_candidate **decided = &r->decided[list.ports[i]];
-
-                if (!*decided) {
-                        *decided = c;
-                        set_likely(r, list.ports[i], rule->membership);
-                } else if ((*decided)->selector->specificity == c->selector->specificity &&
-                           p->rules[(*decided)->rule].membership != rule->membership &&
-                           !policy_exempts(r->host, list.ports[i], p->base))
-                        report_dispute(r, p, rule, list.ports[i]);
-        }
-        return e;
-}
-
-/* Applies a line to the ports that it may match and that no line has decided about. (A line that is as specific as the one that has
- * decided, and gives another membership, cannot match: such a policy is refused.) */
-static void apply_possible(struct local_resolver *r, const struct policy_rule *rule, const struct selector *s)
-{
-        for (uint32_t port = 0; port < r->host->n_ports; port++) {
-                struct possible_membership *item = item_of(r, port);
-
-                if (r->decided[port] || !could_match(r, s, port))
-                        continue;
-                item->possible |= MEMBERSHIP_BIT(rule->membership);
-                item->unresolved = rule;
-        }
-}
-
-/* Applies the candidates that are as specific as number `first`. *ret: the number of the next one. */
-static int resolve_level(struct local_resolver *r, const struct policy_partition *p, uint32_t first, uint32_t *ret)
-{
-        const struct policy_candidate *c = p->candidates;
-        enum specificity level = c[first].selector->specificity;
-        uint32_t end;
-        int e = 0;
-
-        for (end = first; e == 0 && end < p->n_candidates && c[end].selector->specificity == level; end++)
-                e = apply_certain(r, p, &c[end]);
-        for (uint32_t i = first; e == 0 && i < end; i++)
-                apply_possible(r, &p->rules[c[i].rule], c[i].selector);
-        *ret = end;
-        return e;
 }
 
 static enum membership with_full(enum membership m)
@@ -138,9 +91,8 @@ static enum membership with_full(enum membership m)
 }
 
 /* SELF and the master SM's port are full members of the default partition, whatever the lines say. */
-static void finish_default(struct local_resolver *r, uint32_t port)
+static void finish_default(const struct local_resolver *r, uint32_t port, struct possible_membership *item)
 {
-        struct possible_membership *item = item_of(r, port);
         unsigned possible = 0;
 
         for (int m = MEMBERSHIP_NONE; m <= MEMBERSHIP_BOTH; m++)
@@ -153,64 +105,64 @@ static void finish_default(struct local_resolver *r, uint32_t port)
                 item->possible |= possible;
 }
 
-static int resolve_partition(struct local_resolver *r, uint32_t partition)
+static void resolve_partition(struct local_resolver *r, uint32_t partition)
 {
         const struct policy_partition *p = &r->policy->partitions[partition];
         bool is_default = p->base == P_KEY_DEFAULT_BASE;
-        int e = 0;
 
-        memset(r->decided, 0, r->host->n_ports * sizeof(*r->decided));
-        for (uint32_t i = 0; i < p->n_candidates && e == 0;)
-                e = resolve_level(r, p, i, &i);
-        if (e < 0)
-                return e;
         for (uint32_t port = 0; port < r->host->n_ports; port++) {
-                item_of(r, port)->partition = partition;
-                if (!r->decided[port])
-                        set_likely(r, port, is_default ? MEMBERSHIP_LIMITED : MEMBERSHIP_NONE);
+                struct possible_membership *item = &r->items[(size_t) port * r->stride];
+                const struct policy_rule *rule = r->lines[port].decides;
+
+                item->partition = partition;
+                item->likely = rule ? rule->membership : is_default ? MEMBERSHIP_LIMITED : MEMBERSHIP_NONE;
+                item->possible = MEMBERSHIP_BIT(item->likely);
+                add_possible(r, p, port, item);
+                if (r->lines[port].disputes && !policy_exempts(r->host, port, p->base))
+                        report_dispute(r, p, port);
                 if (is_default)
-                        finish_default(r, port);
+                        finish_default(r, port, item);
         }
-        return 0;
 }
 
 /* --- all partitions ----------------------------------------------------------------------------------------------- */
 
-static int prepare(struct local_resolver *r, struct arena *scratch, struct report *silent)
+/* The lines that certainly match: without SELF. */
+static int find_lines(struct arena *a, const struct local_resolver *r, struct policy_lines **ret)
 {
-        r->without_self = *r->host;
-        r->without_self.self = SUBNET_NONE;
-        r->decided = arena_new_array(scratch, const struct policy_candidate *, r->host->n_ports);
-        r->group_needs = arena_new_array(scratch, unsigned, r->policy->n_groups);
-        if (!r->decided || !r->group_needs)
-                return -ENOMEM;
-        for (uint32_t i = 0; i < r->policy->n_groups; i++)
-                r->group_needs[i] = NEEDS_UNKNOWN;
-        return matcher_init(&r->matcher, scratch, r->policy, &r->without_self, silent);
+        struct subnet without_self = *r->host;
+        uint32_t *ports = arena_new_array(a, uint32_t, r->host->n_ports);
+
+        without_self.self = SUBNET_NONE;
+        for (uint32_t i = 0; ports && i < r->host->n_ports; i++)
+                ports[i] = i;
+        return ports ? policy_find_lines(a, r->policy, &without_self, NULL, ports, r->host->n_ports, ret) : -ENOMEM;
 }
 
 int policy_resolve_local(struct arena *a, const struct policy *policy, const struct subnet *host,
                          struct findings *findings, struct possibilities *ret)
 {
-        struct local_resolver r = { .policy = policy, .host = host, .stride = policy->n_partitions };
         _cleanup_arena_ struct arena *scratch = arena_new();
-        /* about selectors that match nothing: most mean other hosts */
-        _cleanup_findings_ struct findings ignored = { .arena = scratch };
-        struct possible_membership *items;
-        struct report silent;
-        int e;
+        struct local_resolver r = {
+                .policy = policy, .host = host, .stride = policy->n_partitions,
+                .group_needs = arena_new_array(scratch, unsigned, policy->n_groups),
+        };
+        struct possible_membership *items = arena_new_array(a, struct possible_membership,
+                                                            (size_t) host->n_ports * policy->n_partitions);
+        struct policy_lines *lines;
+        int e = items && r.group_needs ? find_lines(scratch, &r, &lines) : -ENOMEM;
 
-        if (!scratch)
-                return -ENOMEM;
-        report_init(&silent, &ignored);
+        if (e < 0)
+                return e;
         report_init(&r.report, findings);
-        items = arena_new_array(a, struct possible_membership, (size_t) host->n_ports * policy->n_partitions);
-        e = items ? prepare(&r, scratch, &silent) : -ENOMEM;
-        for (uint32_t i = 0; i < policy->n_partitions && e == 0; i++) {
+        for (uint32_t i = 0; i < policy->n_groups; i++)
+                r.group_needs[i] = NEEDS_UNKNOWN;
+        for (uint32_t i = 0; i < policy->n_partitions; i++) {
+                r.lines = lines + (size_t) i * host->n_ports;
                 r.items = items + i;
-                e = resolve_partition(&r, i);
+                resolve_partition(&r, i);
         }
-        e = e ?: report_finish(&r.report);
+        e = report_finish(&r.report);
         if (e == 0)
                 *ret = (struct possibilities) { policy, items };
         return e;

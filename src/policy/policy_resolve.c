@@ -311,11 +311,11 @@ int policy_resolve(struct arena *a, const struct policy *policy, const struct su
 static int find_lines(struct matcher *m, const struct policy_partition *p, const uint32_t *ports, uint32_t n,
                       struct policy_lines *ret)
 {
-        enum specificity *levels = arena_new_array(m->arena, enum specificity, n);
-        int e = levels ? 0 : -ENOMEM;
+        int e = 0;
 
         for (uint32_t i = 0; i < p->n_candidates && e == 0; i++) {
                 const struct policy_candidate *c = &p->candidates[i];
+                const struct policy_rule *rule = &p->rules[c->rule];
                 struct port_list list = {};
 
                 e = matcher_match(m, c->selector, &list);
@@ -323,10 +323,12 @@ static int find_lines(struct matcher *m, const struct policy_partition *p, const
                         if (!port_list_holds(&list, ports[k]))
                                 continue;
                         if (!ret[k].decides) {
-                                ret[k].decides = &p->rules[c->rule];
-                                levels[k] = c->selector->specificity;
-                        } else if (!ret[k].overridden && c->selector->specificity != levels[k]) {
-                                ret[k].overridden = &p->rules[c->rule];
+                                ret[k].decides = rule;
+                                ret[k].level = c->selector->specificity;
+                        } else if (c->selector->specificity != ret[k].level) {
+                                ret[k].overridden = ret[k].overridden ?: rule;
+                        } else if (rule->membership != ret[k].decides->membership) {
+                                ret[k].disputes = ret[k].disputes ?: rule;
                         }
                 }
         }
