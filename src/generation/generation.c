@@ -11,20 +11,9 @@
 
 #define MAX_REPORTED 4096
 
-static const char *const origins[] = {
-        [ORIGIN_UNKNOWN] = "unknown", [ORIGIN_START] = "start",     [ORIGIN_SIGNAL] = "signal",
-        [ORIGIN_BUS] = "bus",         [ORIGIN_COMMAND] = "command", [ORIGIN_TIMEOUT] = "timeout",
-};
-
-const char *origin_to_string(enum origin_kind kind)
-{
-        return WORD(origins, kind, "unknown");
-}
-
-bool origin_from_string(const char *word, enum origin_kind *ret)
-{
-        return TEXT_READ_WORD(word, origins, ret);
-}
+DEFINE_WORDS_AND_BACK(origin, enum origin_kind, "unknown",
+                      [ORIGIN_UNKNOWN] = "unknown", [ORIGIN_START] = "start", [ORIGIN_SIGNAL] = "signal", [ORIGIN_BUS] = "bus",
+                      [ORIGIN_COMMAND] = "command", [ORIGIN_TIMEOUT] = "timeout")
 
 struct generation *generation_new(void)
 {

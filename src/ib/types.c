@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "util/cleanup.h"
+#include "util/text.h"
 
 int p_key_compare(const void *a, const void *b)
 {
@@ -94,8 +94,9 @@ const struct p_key *p_keys_find_uncovered(const struct p_key *table, uint32_t n_
         return NULL;
 }
 
-DEFINE_WORDS(membership_to_string, enum membership, "unknown",
-             [MEMBERSHIP_NONE] = "none", [MEMBERSHIP_LIMITED] = "limited", [MEMBERSHIP_FULL] = "full", [MEMBERSHIP_BOTH] = "both")
+DEFINE_WORDS_AND_BACK(membership, enum membership, "unknown",
+                      [MEMBERSHIP_NONE] = "none", [MEMBERSHIP_LIMITED] = "limited", [MEMBERSHIP_FULL] = "full",
+                      [MEMBERSHIP_BOTH] = "both")
 
 DEFINE_WORDS(node_type_to_string, enum node_type, "unknown", [NODE_CA] = "CA", [NODE_SWITCH] = "switch", [NODE_ROUTER] = "router")
 

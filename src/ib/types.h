@@ -190,6 +190,7 @@ const struct p_key *p_keys_find_uncovered(const struct p_key *table, uint32_t n_
 
 /* "none", "limited", "full", "both"; a static string. */
 const char *membership_to_string(enum membership m);
+bool membership_from_string(const char *word, enum membership *ret);
 /* "CA", "switch", "router"; a static string. */
 const char *node_type_to_string(enum node_type t);
 /* "DOWN", "INIT", ...; a static string. */

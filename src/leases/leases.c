@@ -10,39 +10,15 @@
 
 /* --- words --------------------------------------------------------------------------------------------------------- */
 
-static const char *const states[LEASE_N_STATES] = {
-        [LEASE_GRANTING] = "granting", [LEASE_ACTIVE] = "active", [LEASE_RELEASING] = "releasing", [LEASE_ENDED] = "ended",
-};
-
-const char *lease_state_to_string(enum lease_state s)
-{
-        return WORD(states, s, "?");
-}
-
-bool lease_state_from_string(const char *word, enum lease_state *ret)
-{
-        return TEXT_READ_WORD(word, states, ret);
-}
-
-static const char *const edit_kinds[] = {
-        [LEASE_ADD_MEMBERS] = "add", [LEASE_REMOVE_MEMBERS] = "remove", [LEASE_SET_MEMBERS] = "set",
-};
-
-const char *lease_edit_kind_to_string(enum lease_edit_kind kind)
-{
-        return WORD(edit_kinds, kind, "?");
-}
-
-bool lease_edit_kind_from_string(const char *word, enum lease_edit_kind *ret)
-{
-        return TEXT_READ_WORD(word, edit_kinds, ret);
-}
-
-DEFINE_WORDS(lease_outcome_to_string, enum lease_outcome, "?",
-             [LEASE_GRANTED] = "granted", [LEASE_GRANTED_PARTLY] = "partial", [LEASE_RENEWED] = "renewed",
-             [LEASE_EDITED] = "edited", [LEASE_RELEASED] = "released", [LEASE_IS_RELEASING] = "releasing",
-             [LEASE_FAILED] = "failed", [LEASE_REFUSED] = "refused", [LEASE_ELSEWHERE] = "elsewhere",
-             [LEASE_UNSTORED] = "unstored")
+DEFINE_WORDS_AND_BACK(lease_state, enum lease_state, "?", [LEASE_GRANTING] = "granting", [LEASE_ACTIVE] = "active",
+                      [LEASE_RELEASING] = "releasing", [LEASE_ENDED] = "ended")
+DEFINE_WORDS_AND_BACK(lease_edit_kind, enum lease_edit_kind, "?", [LEASE_ADD_MEMBERS] = "add", [LEASE_REMOVE_MEMBERS] = "remove",
+                      [LEASE_SET_MEMBERS] = "set")
+DEFINE_WORDS_AND_BACK(lease_outcome, enum lease_outcome, "?",
+                      [LEASE_GRANTED] = "granted", [LEASE_GRANTED_PARTLY] = "partial", [LEASE_RENEWED] = "renewed",
+                      [LEASE_EDITED] = "edited", [LEASE_RELEASED] = "released", [LEASE_IS_RELEASING] = "releasing",
+                      [LEASE_FAILED] = "failed", [LEASE_REFUSED] = "refused", [LEASE_ELSEWHERE] = "elsewhere",
+                      [LEASE_UNSTORED] = "unstored")
 
 /* --- one lease ------------------------------------------------------------------------------------------------------ */
 

@@ -303,6 +303,7 @@ enum lease_outcome {
 /* "granted", "partial", "renewed", "edited", "released", "releasing", "failed", "refused", "elsewhere", "unstored": static, also on
  * the bus and in JSON. */
 const char *lease_outcome_to_string(enum lease_outcome o);
+bool lease_outcome_from_string(const char *word, enum lease_outcome *ret);
 
 struct lease_answer {
         uint64_t request;

@@ -146,16 +146,11 @@ size_t bus_lease_size(const struct lease *lease)
 
 int bus_read_membership(const char *word, enum membership *ret, sd_bus_error *error)
 {
-        if (strcmp(word, "") == 0)
-                *ret = MEMBERSHIP_NONE;
-        else if (strcmp(word, "full") == 0)
-                *ret = MEMBERSHIP_FULL;
-        else if (strcmp(word, "limited") == 0)
-                *ret = MEMBERSHIP_LIMITED;
-        else
-                return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS,
-                                        "membership: is not a membership (accepted: full, limited; empty: that of the pool or of the lease)");
-        return 0;
+        *ret = MEMBERSHIP_NONE;
+        if (*word == '\0' || (membership_from_string(word, ret) && (*ret == MEMBERSHIP_FULL || *ret == MEMBERSHIP_LIMITED)))
+                return 0;
+        return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS,
+                                "membership: is not a membership (accepted: full, limited; empty: that of the pool or of the lease)");
 }
 
 int bus_check_base(uint16_t base, sd_bus_error *error)

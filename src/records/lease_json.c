@@ -32,12 +32,7 @@ static json_t *member_to_json(const struct lease *lease, const struct lease_memb
 
 static json_t *members_to_json(const struct lease *lease)
 {
-        _cleanup_json_ json_t *list = json_array();
-
-        for (uint32_t i = 0; i < lease->n_members; i++)
-                if (!lease->members[i].is_leaving && json_array_append_new(list, member_to_json(lease, &lease->members[i])) < 0)
-                        return NULL;
-        return STEAL(list);
+        return JSON_ARRAY_IF(i, lease->n_members, !lease->members[i].is_leaving, member_to_json(lease, &lease->members[i]));
 }
 
 static json_t *base_to_json(uint16_t base)
@@ -130,18 +125,6 @@ static bool read_base(const json_t *o, uint16_t *ret)
         return true;
 }
 
-static bool read_membership(const json_t *o, enum membership *ret)
-{
-        const char *word = text_of(o, "membership");
-
-        for (enum membership m = MEMBERSHIP_NONE; word && m <= MEMBERSHIP_BOTH; m++)
-                if (strcmp(word, membership_to_string(m)) == 0) {
-                        *ret = m;
-                        return true;
-                }
-        return false;
-}
-
 static bool read_seconds(const json_t *o, const char *name, uint64_t *ret)
 {
         json_int_t n;
@@ -157,7 +140,8 @@ static bool read_wish(struct arena *a, const json_t *o, struct lease_wish *ret)
         const json_t *partial = json_object_get(o, "partial");
 
         ret->partial = json_is_true(partial);
-        return read_text(a, o, "members", &ret->members) && read_base(o, &ret->base) && read_membership(o, &ret->membership) &&
+        return read_text(a, o, "members", &ret->members) && read_base(o, &ret->base) &&
+               membership_from_string(text_of(o, "membership"), &ret->membership) &&
                read_seconds(o, "seconds", &ret->seconds) && json_is_boolean(partial);
 }
 
@@ -269,8 +253,8 @@ bool lease_from_json(const json_t *o, const struct known *known, struct lease *l
         if (!state || !lease_state_from_string(state, &lease->state) || lease->state == LEASE_ENDED ||
             !read_text(lease->arena, o, "pool", &lease->wish.pool) || !read_text(lease->arena, o, "why", &lease->why) ||
             !read_wish(lease->arena, json_object_get(o, "asked"), &lease->wish) || !read_base(o, &lease->base) || lease->base == 0 ||
-            !read_membership(o, &lease->membership) || !read_origin(o, &lease->owner) || !read_times(o, lease) ||
-            !read_options(o, lease))
+            !membership_from_string(text_of(o, "membership"), &lease->membership) || !read_origin(o, &lease->owner) ||
+            !read_times(o, lease) || !read_options(o, lease))
                 return false;
         if (*lease->why == '\0')
                 lease->why = NULL;
@@ -340,7 +324,8 @@ static bool read_groups(struct arena *a, const json_t *list, struct lease_edit *
                 const json_t *o = json_array_get(list, ret->n_groups);
                 struct lease_group *g = &ret->groups[ret->n_groups];
 
-                if (!read_text(a, o, "members", &g->members) || !read_membership(o, &g->membership) || !read_bool(o, "index0", &g->index0))
+                if (!read_text(a, o, "members", &g->members) || !read_bool(o, "index0", &g->index0) ||
+                    !membership_from_string(text_of(o, "membership"), &g->membership))
                         return false;
         }
         return true;
@@ -401,16 +386,10 @@ bool lease_request_from_json(struct arena *a, const json_t *o, struct lease_requ
 /* Of each member its index; null: it is not confirmed. */
 static json_t *indexes_to_json(const struct lease *lease)
 {
-        _cleanup_json_ json_t *list = json_array();
+        const struct lease_member *m = lease->members;
 
-        for (uint32_t i = 0; i < lease->n_members; i++) {
-                const struct lease_member *m = &lease->members[i];
-
-                if (!m->is_leaving &&
-                    json_array_append_new(list, m->state == LEASE_MEMBER_CONFIRMED ? json_integer(m->index) : json_null()) < 0)
-                        return NULL;
-        }
-        return STEAL(list);
+        return JSON_ARRAY_IF(i, lease->n_members, !m[i].is_leaving,
+                             m[i].state == LEASE_MEMBER_CONFIRMED ? json_integer(m[i].index) : json_null());
 }
 
 static json_t *finding_to_json(const struct finding *f)
@@ -476,16 +455,6 @@ static bool read_findings(const json_t *list, struct findings *ret)
         return ok;
 }
 
-static bool read_outcome(const json_t *o, enum lease_outcome *ret)
-{
-        const char *word = text_of(o, "outcome");
-
-        for (*ret = LEASE_GRANTED; word && *ret <= LEASE_REFUSED; ++*ret)
-                if (strcmp(word, lease_outcome_to_string(*ret)) == 0)
-                        return true;
-        return false;
-}
-
 bool lease_reply_from_json(const json_t *o, const struct known *known, struct lease *lease, struct findings *findings,
                            struct lease_answer *ret)
 {
@@ -493,7 +462,8 @@ bool lease_reply_from_json(const json_t *o, const struct known *known, struct le
         const json_t *of_lease = json_object_get(o, "lease");
 
         *ret = (struct lease_answer) {};
-        if (!text || !read_outcome(o, &ret->outcome) || !read_findings(json_object_get(o, "findings"), findings))
+        if (!text || !lease_outcome_from_string(text_of(o, "outcome"), &ret->outcome) || ret->outcome > LEASE_REFUSED ||
+            !read_findings(json_object_get(o, "findings"), findings))
                 return false;
         (void) snprintf(ret->text, sizeof(ret->text), "%s", text);
         if (!of_lease)

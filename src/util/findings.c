@@ -16,10 +16,6 @@ static const char *const code_texts[FINDING_CODE_MAX] = {
 #undef X
 };
 
-static const char *const severities[] = {
-        [FINDING_NOTE] = "note", [FINDING_WARNING] = "warning", [FINDING_ERROR] = "error",
-};
-
 void findings_done(struct findings *f)
 {
         free(f->items);
@@ -150,15 +146,8 @@ bool finding_code_from_string(const char *word, enum finding_code *ret)
         return TEXT_READ_WORD(word, code_texts, ret);
 }
 
-const char *finding_severity_to_string(enum finding_severity severity)
-{
-        return WORD(severities, severity, "error");
-}
-
-bool finding_severity_from_string(const char *word, enum finding_severity *ret)
-{
-        return TEXT_READ_WORD(word, severities, ret);
-}
+DEFINE_WORDS_AND_BACK(finding_severity, enum finding_severity, "error",
+                      [FINDING_NOTE] = "note", [FINDING_WARNING] = "warning", [FINDING_ERROR] = "error")
 
 const char *location_format(struct arena *a, const struct location *where)
 {

@@ -32,6 +32,13 @@ size_t text_find_word(const char *text, const char *const *words, size_t n);
                         *(ret) = (__typeof__(*(ret))) _i;                                                              \
                 _i < ELEMENTS(words);                                                                                  \
         })
+/* Defines NAME_to_string() as DEFINE_WORDS() does, and the function back, NAME_from_string(): it returns false for another text, or
+ * NULL. */
+#define DEFINE_WORDS_AND_BACK(name, type, other, ...)                                                                  \
+        static const char *const name##_words[] = { __VA_ARGS__ };                                                     \
+        const char *name##_to_string(type value) { return WORD(name##_words, value, other); }                          \
+        bool name##_from_string(const char *word, type *ret) { return TEXT_READ_WORD(word, name##_words, ret); }
+
 /* Returns whether the text is one of n words. */
 bool text_is_one_of(const char *text, const char *const *words, size_t n);
 /* Returns whether both have the same words in the same order. */

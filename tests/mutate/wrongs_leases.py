@@ -64,7 +64,7 @@ WRONGS = [
     # records
     Wrong("record-without-left-out", RECORDS, 'm->state == LEASE_MEMBER_LEFT_OUT ? LEFT_OUT : ""', '""'),
     Wrong("record-of-nobody", RECORDS, "return lease->is_open || (n > 0 && lease->state == LEASE_RELEASING) || lease_n_in_force", "return lease->is_open || lease_n_in_force"),
-    Wrong("record-without-who-asked", RECORDS, "!read_origin(o, &lease->owner) || ", ""),
+    Wrong("record-without-who-asked", RECORDS, " || !read_origin(o, &lease->owner)", ""),
     Wrong("record-with-a-port-twice", RECORDS, "m->port.v <= m[-1].port.v", "m->port.v < m[-1].port.v"),
     Wrong("rest-is-not-stored", "src/records/lease_records.c", "                if (rests[i].is_over)\n", "                if (true)\n"),
     # open leases
@@ -89,7 +89,7 @@ WRONGS = [
     Wrong("leaving-is-in-force", HEADER, "return m->state <= LEASE_MEMBER_CONFIRMED && !m->is_leaving;", "return m->state <= LEASE_MEMBER_CONFIRMED;"),
     Wrong("leaving-for-ever", LEASES, "                if (!lease->members[i].is_leaving)\n                        lease->members[n++]", "                if (1)\n                        lease->members[n++]"),
     Wrong("all-members-anew", EXTEND, "lease_member_is_unseen(m) || (lease->is_open && is_in_policy(lease) && !m->is_changed)", "lease_member_is_unseen(m)"),
-    Wrong("record-of-who-leaves", RECORDS, "if (!lease->members[i].is_leaving && json_array", "if (json_array"),
+    Wrong("record-of-who-leaves", RECORDS, "lease->n_members, !lease->members[i].is_leaving, member_to_json", "lease->n_members, true, member_to_json"),
     Wrong("record-without-its-membership", RECORDS, "bool differs = m->membership != lease->membership;", "bool differs = false;"),
     Wrong("record-of-an-unseen", RECORDS, "else if (lease->is_open && ret->node.v == 0)", "else if (false)"),
     Wrong("record-is-not-open", RECORDS, 'put_true(o, "open", lease->is_open)', 'put_true(o, "open", false)'),
