@@ -207,7 +207,7 @@ static int add_node(const struct conversion *c, uint32_t first)
                 return subnet_builder_add_node(c->builder, &node, description, NODE_DESCRIPTION_SIZE);
         node.incomplete = true;
         description = d->config.known ? known_description(d->config.known, node.guid) : "";
-        return subnet_builder_add_node(c->builder, &node, description, MIN(strlen(description), (size_t) NODE_DESCRIPTION_SIZE));
+        return subnet_builder_add_described(c->builder, &node, description);
 }
 
 /* --- ports ----------------------------------------------------------------------------------------------------------- */

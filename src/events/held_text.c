@@ -36,8 +36,8 @@ static int find_node(const struct held_context *context, struct knowledge_name n
         }
         if (i != SUBNET_NONE || !known)
                 return 0;
-        return node_description_split(context->arena, known->description, strlen(known->description), &ret->description, &ret->name,
-                                      &ret->device);
+        ret->description = known->description;
+        return node_description_split(context->arena, known->description, &ret->name, &ret->device);
 }
 
 /* GUIDs only: a name may match other ports, too, and it is chosen by the host, while the command is pasted into a shell. */

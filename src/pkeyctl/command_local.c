@@ -107,7 +107,8 @@ static int describe(struct context *ctx, const struct verbs_port *p, const char 
         *ret = *p->description ? p->description : arena_printf(ctx->arena, "%s %s", host, p->device);
         if (!*ret)
                 return -ENOMEM;
-        r = node_description_split(ctx->arena, *ret, NODE_DESCRIPTION_SIZE, &all, &name, &device);
+        all = node_description_escape(ctx->arena, *ret, NODE_DESCRIPTION_SIZE);
+        r = all ? node_description_split(ctx->arena, all, &name, &device) : -ENOMEM;
         if (r < 0 || strcmp(name, host) == 0)
                 return r;
         item = findings_add(&ctx->findings, FINDING_WARNING, FINDING_HOST_NAME, NULL,

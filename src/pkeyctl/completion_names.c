@@ -129,7 +129,7 @@ static int add_known(void *userdata, const char *key, const void *value, size_t 
 {
         struct names *names = userdata;
         struct arena *a = names->candidates->arena;
-        const char *all, *name, *device;
+        const char *name, *device;
         char description[SUBNET_NAME_SIZE];
         enum node_type type;
 
@@ -137,7 +137,7 @@ static int add_known(void *userdata, const char *key, const void *value, size_t 
                 return 0;
         if (names->kind == NAMES_SELECTOR && strncmp(names->candidates->prefix, "0x", 2) == 0)
                 add_guid(names, key + strlen(RECORDS_KNOWN));
-        else if (node_description_split(a, description, strlen(description), &all, &name, &device) == 0)
+        else if (node_description_split(a, description, &name, &device) == 0)
                 add_name(names, name, type == NODE_SWITCH, type == NODE_SWITCH ? "switch" : "host");
         return 0;
 }

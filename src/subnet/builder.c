@@ -59,18 +59,17 @@ int subnet_builder_new(struct arena *a, struct subnet_builder **ret)
         return 0;
 }
 
-int subnet_builder_add_node(struct subnet_builder *b, const struct subnet_node *node, const char *raw_description, size_t raw_size)
+int subnet_builder_add_described(struct subnet_builder *b, const struct subnet_node *node, const char *description)
 {
         struct builder_node new = { .node = *node };
-        int r;
 
         if ((unsigned) node->type > NODE_ROUTER)
                 return -EINVAL;
         if (find_node(b, node->guid) != SUBNET_NONE)
                 return -EEXIST;
-        r = node_description_split(b->arena, raw_description, raw_size, &new.node.description, &new.node.name, &new.node.device);
-        if (r < 0)
-                return r;
+        new.node.description = arena_strdup(b->arena, description);
+        if (!new.node.description || node_description_split(b->arena, description, &new.node.name, &new.node.device) < 0)
+                return -ENOMEM;
         if (node->type == NODE_SWITCH)
                 new.node.device = ""; /* the second word of a switch is the name of its vendor */
 
@@ -79,6 +78,13 @@ int subnet_builder_add_node(struct subnet_builder *b, const struct subnet_node *
         hash_index_add(&b->by_guid, b->n_nodes, hash_mix(0, node->guid.v));
         b->nodes[b->n_nodes++] = new;
         return 0;
+}
+
+int subnet_builder_add_node(struct subnet_builder *b, const struct subnet_node *node, const char *raw_description, size_t raw_size)
+{
+        const char *description = node_description_escape(b->arena, raw_description, raw_size);
+
+        return description ? subnet_builder_add_described(b, node, description) : -ENOMEM;
 }
 
 int subnet_builder_add_port(struct subnet_builder *b, struct guid node_guid, const struct subnet_port *port)

@@ -4,7 +4,7 @@
 
 #include "subnet/subnet.h"
 
-/* A piece of a raw description. */
+/* A piece of an escaped description. */
 struct piece {
         const char *p;
         size_t n;
@@ -20,14 +20,16 @@ static bool needs_escape(unsigned char c)
         return c < 0x20 || c > 0x7e || c == '\\';
 }
 
-static const char *escape(struct arena *a, struct piece s)
+const char *node_description_escape(struct arena *a, const char *raw, size_t size)
 {
         static const char hex[] = "0123456789abcdef";
+        size_t n_raw = strnlen(raw, MIN(size, (size_t) NODE_DESCRIPTION_SIZE)), n = 0;
         char buf[NODE_DESCRIPTION_SIZE * 4];
-        size_t n = 0;
 
-        for (size_t i = 0; i < s.n && n + 4 <= sizeof(buf); i++) {
-                unsigned char c = (unsigned char) s.p[i];
+        while (n_raw > 0 && is_blank(raw[n_raw - 1]))
+                n_raw--;
+        for (size_t i = 0; i < n_raw; i++) {
+                unsigned char c = (unsigned char) raw[i];
 
                 if (needs_escape(c)) {
                         buf[n++] = '\\';
@@ -40,81 +42,68 @@ static const char *escape(struct arena *a, struct piece s)
         return arena_strndup(a, buf, n);
 }
 
-static struct piece trim(const char *raw, size_t size)
+/* The length of the blank at the beginning, which may be escaped; 0: there is none. */
+static size_t blank_at(const char *p)
 {
-        size_t n = strnlen(raw, MIN(size, (size_t) NODE_DESCRIPTION_SIZE));
+        static const char *const escaped[] = { "\\x09", "\\x0a", "\\x0d" };
 
-        while (n > 0 && is_blank(raw[n - 1]))
-                n--;
-        return (struct piece) { raw, n };
+        for (size_t i = 0; i < ELEMENTS(escaped); i++)
+                if (strncmp(p, escaped[i], 4) == 0)
+                        return 4;
+        return *p == ' ';
 }
 
-/* Takes the first word off *rest. */
-static struct piece take_word(struct piece *rest)
+/* Takes the first word off *rest, which ends at `end`, too. */
+static struct piece take_word(const char **rest, const char *end)
 {
         struct piece word;
-        size_t i = 0;
 
-        while (i < rest->n && is_blank(rest->p[i]))
-                i++;
-        word.p = rest->p + i;
-        while (i < rest->n && !is_blank(rest->p[i]))
-                i++;
-        word.n = (size_t) (rest->p + i - word.p);
-        *rest = (struct piece) { rest->p + i, rest->n - i };
+        while (*rest < end && blank_at(*rest))
+                *rest += blank_at(*rest);
+        word.p = *rest;
+        while (*rest < end && !blank_at(*rest))
+                ++*rest;
+        word.n = (size_t) (*rest - word.p);
         return word;
 }
 
-static bool ends_with(struct piece s, const char *tail)
+static bool ends_with(const char *s, const char *tail)
 {
-        size_t n = strlen(tail);
+        size_t n = strlen(s), n_tail = strlen(tail);
 
-        return s.n >= n && memcmp(s.p + s.n - n, tail, n) == 0;
+        return n >= n_tail && strcmp(s + n - n_tail, tail) == 0;
 }
 
-/* "MF0;NAME:MODEL/U1"; the number is that of the part of the chassis. */
-static bool managed_switch_name(struct piece s, struct piece *ret)
+/* "MF0;NAME:MODEL/U1"; the number is that of the part of the chassis. True: the name is what is left until *end. */
+static bool find_switch_name(const char **rest, const char **end)
 {
-        const char *colon;
-        size_t i = 2;
+        const char *number = *rest + 2, *name, *colon;
 
-        if (s.n < 4 || memcmp(s.p, "MF", 2) != 0)
+        if (strncmp(*rest, "MF", 2) != 0)
                 return false;
-        while (i < s.n && s.p[i] >= '0' && s.p[i] <= '9')
-                i++;
-        if (i == 2 || i >= s.n || s.p[i] != ';')
-                return false;
-        i++;
-        colon = memchr(s.p + i, ':', s.n - i);
+        name = number + strspn(number, "0123456789");
+        colon = name > number && *name == ';' ? strchr(name, ':') : NULL;
         if (!colon)
                 return false;
-        *ret = (struct piece) { s.p + i, (size_t) (colon - s.p) - i };
+        *rest = name + 1;
+        *end = colon;
         return true;
 }
 
-int node_description_split(struct arena *a, const char *raw, size_t size, const char **ret_description,
-                           const char **ret_name, const char **ret_device)
+int node_description_split(struct arena *a, const char *description, const char **ret_name, const char **ret_device)
 {
-        struct piece all = trim(raw, size), name = { "", 0 }, device = { "", 0 }, rest = all;
-        const char *description, *n, *d;
+        const char *rest = description, *end = description + strlen(description);
+        struct piece name = { "", 0 }, device = { "", 0 };
 
         /* The CA inside a switch for collective operations (SHARP) is an endport, but no host. */
-        if (!ends_with(all, "Aggregation Node")) {
-                bool is_switch = managed_switch_name(all, &rest);
+        if (!ends_with(description, "Aggregation Node")) {
+                bool is_switch = find_switch_name(&rest, &end);
 
-                name = take_word(&rest);
+                name = take_word(&rest, end);
                 if (!is_switch)
-                        device = take_word(&rest);
+                        device = take_word(&rest, end);
         }
-
-        description = escape(a, all);
-        n = escape(a, name);
-        d = escape(a, device);
-        if (!description || !n || !d)
-                return -ENOMEM;
-
-        *ret_description = description;
-        *ret_name = n;
-        *ret_device = d;
-        return 0;
+        *ret_name = arena_strndup(a, name.p, name.n);
+        *ret_device = arena_strndup(a, device.p, device.n);
+        return *ret_name && *ret_device ? 0 : -ENOMEM;
 }

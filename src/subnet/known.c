@@ -69,7 +69,8 @@ const char *known_port_label(struct arena *a, const struct known_port *p)
 
         if (p->description[0] == '\0')
                 return arena_printf(a, "0x%016" PRIx64, p->port_guid.v);
-        if (node_description_split(a, p->description, strlen(p->description), &node.description, &node.name, &node.device) < 0)
+        node.description = p->description;
+        if (node_description_split(a, p->description, &node.name, &node.device) < 0)
                 return NULL;
         label = subnet_node_label(a, &node);
         return label ? arena_printf(a, "%s/%u", label, p->number) : NULL;
@@ -247,7 +248,7 @@ static int copy_node(struct subnet_builder *b, const struct known *k, const stru
         struct subnet_node node = *from;
 
         node.incomplete = node.incomplete && !known;
-        return subnet_builder_add_node(b, &node, description, MIN(strlen(description), (size_t) NODE_DESCRIPTION_SIZE));
+        return subnet_builder_add_described(b, &node, description);
 }
 
 static int copy_snapshot(struct subnet_builder *b, const struct known *k, const struct subnet *s)
@@ -293,7 +294,7 @@ static int add_absent(struct subnet_builder *b, const struct subnet *s, const st
 
         if (subnet_find_endport(s, k->port_guid) != SUBNET_NONE)
                 return 0;
-        r = subnet_builder_add_node(b, &node, k->description, MIN(strlen(k->description), (size_t) NODE_DESCRIPTION_SIZE));
+        r = subnet_builder_add_described(b, &node, k->description);
         if (r == 0 || r == -EEXIST)
                 r = subnet_builder_add_port(b, k->node_guid, &port);
         /* an error means that it contradicts the snapshot, which is newer */

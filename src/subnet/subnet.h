@@ -232,6 +232,8 @@ int subnet_builder_reserve(struct subnet_builder *b, uint32_t n_nodes, uint32_t 
  * any content). A switch has no device. Returns 0, -ENOMEM, -EEXIST for a GUID that was added before, or -EINVAL for an unknown
  * type. */
 int subnet_builder_add_node(struct subnet_builder *b, const struct subnet_node *node, const char *raw_description, size_t raw_size);
+/* The same with an escaped description, such as that of a node of another subnet. */
+int subnet_builder_add_described(struct subnet_builder *b, const struct subnet_node *node, const char *description);
 
 /* Copies `port` without `node`, `peer`, `role` and `destination`: the node is `node_guid`, and its type and the number determine
  * the role. An external port takes its GUID, and LID and route if it has none, from port 0 of its switch. Returns 0, -ENOMEM,
@@ -261,10 +263,13 @@ int subnet_with_names(struct arena *a, const struct subnet *s, const struct subn
  * -ENOMEM; *ret in the arena. */
 int subnet_part(struct arena *a, const struct subnet *s, const uint32_t *ports, uint32_t n, struct subnet **ret);
 
-/* Splits a raw NodeDescription. Hosts have "HOST DEVICE" (rdma-ndd's "%h %d"); managed switches of NVIDIA have "MF0;NAME:MODEL/U1";
- * an "... Aggregation Node" is no host. Each result is a new string in the arena, escaped. Returns 0 or -ENOMEM. */
-int node_description_split(struct arena *a, const char *raw, size_t size, const char **ret_description,
-                           const char **ret_name, const char **ret_device);
+/* A raw NodeDescription (up to NODE_DESCRIPTION_SIZE bytes of any content) without blanks at its end, its other bytes escaped as
+ * \xHH where they are not printable ASCII, or a backslash. A new string in the arena; NULL: out of memory. */
+const char *node_description_escape(struct arena *a, const char *raw, size_t size);
+/* Splits an escaped description. Hosts have "HOST DEVICE" (rdma-ndd's "%h %d"); managed switches of NVIDIA have
+ * "MF0;NAME:MODEL/U1"; an "... Aggregation Node" is no host. The results are new strings in the arena, escaped. Returns 0 or
+ * -ENOMEM. */
+int node_description_split(struct arena *a, const char *description, const char **ret_name, const char **ret_device);
 
 /* Parses the output of ibnetdiscover, which is also ibsim's netfile. It contains no capabilities, states and routes (partition_cap
  * 0, PORT_STATE_NONE). Bad lines become findings. Returns 0, -EBADMSG (see the findings), or -ENOMEM. */

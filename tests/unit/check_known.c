@@ -403,6 +403,38 @@ START_TEST(test_each_change_is_learned)
 }
 END_TEST
 
+/* A name is the same in the larger snapshot, of ports that are there and of those that are not, whatever bytes it has. */
+START_TEST(test_odd_names_stay)
+{
+        static const char *const names[] = { "node\\ mlx5_0", "n\xf6" "de\tmlx5_0", "a\nb", "  x y  ", "MF0;l\xe9" "af:MQM8700/U1",
+                                             "\xff\xfe\xff\xfe\xff\xfe\xff\xfe\xff\xfe\xff\xfe\xff\xfe\xff\xfe\xff\xfe\xff\xfe z" };
+
+        for (unsigned i = 0; i < ELEMENTS(names); i++) {
+                struct known_port there = { { 0x20 }, { 0x21 }, NODE_CA, 1, "", { 0x10 }, 1 }, gone = there;
+                struct subnet *now, *s;
+
+                (void) snprintf(there.description, sizeof(there.description), "%s", names[i]);
+                now = snapshot_with(&there);
+                ck_assert_int_ge(learn(now, 1000 * DAY), 1);
+                gone.node_guid.v = 0x30;
+                gone.port_guid.v = 0x31;
+                gone.switch_port = 2;
+                (void) snprintf(gone.description, sizeof(gone.description), "%s", known_description(&k, (struct guid) { 0x20 }));
+                ck_assert_int_eq(known_add(&k, &gone), 0);
+                ck_assert_int_eq(known_extend(arena, &k, now, &s), 0);
+                for (uint64_t guid = 0x20; guid <= 0x30; guid += 0x10) {
+                        const struct subnet_node *want = &now->nodes[subnet_find_node(now, (struct guid) { 0x20 })];
+                        const struct subnet_node *got = &s->nodes[subnet_find_node(s, (struct guid) { guid })];
+
+                        ck_assert_str_eq(got->description, want->description);
+                        ck_assert_str_eq(got->name, want->name);
+                        ck_assert_str_eq(got->device, want->device);
+                }
+                known_done(&k);
+        }
+}
+END_TEST
+
 /* Of those that are gone, the one that was at this port of this switch, whether the switch is there or not. */
 START_TEST(test_last_one_at_a_place)
 {
@@ -603,6 +635,7 @@ int main(void)
         tcase_add_test(c, test_what_is_new);
         tcase_add_test(c, test_last_seen);
         tcase_add_test(c, test_each_change_is_learned);
+        tcase_add_test(c, test_odd_names_stay);
         tcase_add_test(c, test_last_one_at_a_place);
         tcase_add_test(c, test_a_complete_node_is_what_it_says);
         tcase_add_test(c, test_a_switch_that_became_something_else);
