@@ -54,9 +54,11 @@ struct monitor {
         struct notices_status notices_status;
 };
 
-static bool clears_saturated(const struct settings *s)
+static bool clears_saturated(const struct monitor *m)
 {
-        return s->violations_clear_saturated && s->mode == MODE_ENFORCE;
+        const struct settings *s = m->generation ? m->generation->settings : NULL;
+
+        return s && s->violations_clear_saturated && s->mode == MODE_ENFORCE && m->writing;
 }
 
 /* *ret borrows m until the next update. */
@@ -68,7 +70,7 @@ static void make_context(const struct monitor *m, struct attribution_input *ret)
                 .observed = m->snapshot ? m->snapshot->observed : NULL,
                 .history = m->history,
                 .now = clock_now(),
-                .clears_saturated = m->generation && clears_saturated(m->generation->settings),
+                .clears_saturated = clears_saturated(m),
         };
 }
 
@@ -230,10 +232,12 @@ static void attach(struct monitor *m)
         if (m->attached && m->listening)
                 return;
         r = port_session_use_gsi(m->session, true, &sa);
-        if (r < 0 || sa < 0)
+        if (r < 0 || sa < 0) {
                 violation_text_no_gsi(m->journal, r, sa, &m->reported_sa_error);
-        else
+                m->reported_state = NOTICES_OFF; /* a later subscription is news */
+        } else {
                 m->reported_sa_error = 0;
+        }
         m->listening = r == 0 && sa == 0;
         if (r == 0 && !m->attached)
                 port_session_set_tasks(m->session, m->tasks, ELEMENTS(m->tasks));
@@ -278,7 +282,7 @@ static void configure(struct monitor *m)
         struct violations_config config = { .interval = s->violations_interval, .threshold = s->violations_threshold };
         struct violation_poll_config poll = {
                 .interval = s->violations_interval,
-                .clear_saturated = clears_saturated(s) && m->writing,
+                .clear_saturated = clears_saturated(m),
                 .check_hosts = true,
                 .m_keys = m->generation->m_keys,
         };
@@ -388,7 +392,8 @@ static int on_local(sd_event_source *s, uint64_t scheduled, void *userdata)
         usec_t interval = m->generation ? m->generation->settings->violations_interval : DEFAULT_INTERVAL;
 
         (void) scheduled;
-        for (size_t i = 0; i < verbs_host_n_ports(m->verbs); i++)
+        /* before the first snapshot it is not known which host a port is: what is counted then would belong to none for ever */
+        for (size_t i = 0; m->snapshot && i < verbs_host_n_ports(m->verbs); i++)
                 if (verbs_host_query(m->verbs, i, &port) == 0 && port.is_infiniband)
                         count_local_port(&port, m);
         log_reports(m);

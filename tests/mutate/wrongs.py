@@ -551,6 +551,7 @@ WRONGS += [
     Wrong("known-escapes-a-name-again", "src/subnet/known.c", "return subnet_builder_add_described(b, &node, description);", "return subnet_builder_add_node(b, &node, description, strlen(description));"),
     Wrong("known-escapes-an-absent-name-again", "src/subnet/known.c", "subnet_builder_add_described(b, &node, k->description)", "subnet_builder_add_node(b, &node, k->description, strlen(k->description))"),
     Wrong("name-with-a-tab", "src/subnet/description.c", '{ "\\\\x09", ', '{ "\\\\x00", '),
+    Wrong("standby-says-that-it-clears", "src/pkeyd/monitor.c", "s->mode == MODE_ENFORCE && m->writing;", "s->mode == MODE_ENFORCE;"),
     Wrong("monitor-keeps-an-old-session", "src/pkeyd/monitor.c", "if (!session || n_opened != m->n_opened)", "if (session != m->session)"),
     Wrong("opensm-file-forgets-sl", "src/opensm/partitions_file.c", "        ret->sl = p->sl;\n", ""),
     Wrong("opensm-file-resets-sl", "src/opensm/partitions_file.c", "                print_sl(t, p);\n                print_members(t, p, false, false);", "                print_members(t, p, false, false);"),

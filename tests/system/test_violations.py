@@ -219,6 +219,20 @@ def test_clear_saturated():
         stop(daemon)
 
 
+def test_standby_clears_nothing():
+    """And does not say that it does."""
+    with Fabric(two_level(2, 2, 4)) as fabric:
+        fabric.settings("role: follow-sm\n" + SETTINGS % (", clear_saturated: true", fabric.path("pkeyd.prom")))
+        daemon = Daemon(fabric, fabric.write("partitions.yaml", policy().yaml()), host="node0008")
+        daemon.wait_text("standing by")
+        baseline(daemon)
+        move(fabric, *leaf_port("node0003"), "PortRcvConstraintErrors", 255)
+        wait_for(lambda: any("255" in v for v in violations(daemon)), "the saturated counter to be told")
+        told = next(v for v in violations(daemon) if "255" in v)
+        check("clears it now" not in told and "perfquery -R" in told, told)
+        stop(daemon)
+
+
 def test_another_timeout():
     """pkeyd opens the port again for other settings of its session, and polls on. The memory of the old session may be that of the
     new one, so the sanitizer must not hold it back."""
