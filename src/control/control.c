@@ -288,7 +288,7 @@ static void on_local_tables(struct control *c, const struct control_event *event
         verbs_check_see(c->verbs, c->now, event->local.tables, event->local.n, c->log);
         /* a subnet manager that was restarted writes every table, so a sweep of the whole fabric is next */
         while (verbs_check_next_port(c->verbs, &guid, &at)) {
-                uint32_t port = subnet_find_endport(c->snapshot->subnet, guid);
+                uint32_t port = c->snapshot ? subnet_find_endport(c->snapshot->subnet, guid) : SUBNET_NONE;
 
                 schedule_event(&c->schedule, c->now);
                 if (port == SUBNET_NONE)

@@ -417,6 +417,8 @@ WRONGS += [
     Wrong("control-waits-for-a-device", CONTROL, "if (first && r < 0 && r != -ENETDOWN) {", "if (false) {"),
     Wrong("control-answers-are-for-any-state", CONTROL, "[CONTROL_SURVEYING] = { [CONTROL_EVENT_STAGE_ENDED] = sweep_surveyed },",
           "[CONTROL_SURVEYING] = { [CONTROL_EVENT_STAGE_ENDED] = sweep_surveyed, [CONTROL_EVENT_LOCK] = sweep_locked },"),
+    Wrong("control-kernel-check-needs-a-snapshot", CONTROL, "uint32_t port = c->snapshot ? subnet_find_endport(c->snapshot->subnet, guid) : SUBNET_NONE;",
+          "uint32_t port = subnet_find_endport(c->snapshot->subnet, guid);"),
     Wrong("control-hears-after-the-end", CONTROL, "if (c->state == CONTROL_ENDED || !handle)", "if (!handle)"),
     Wrong("control-time-goes-back", CONTROL, "c->now = MAX(c->now, now);", "c->now = now;"),
     Wrong("control-stop-does-not-wait-for-writes", CONTROL, "if (c->state == CONTROL_APPLYING || c->state == CONTROL_STORING || c->state == CONTROL_STORING_END) {",

@@ -1002,6 +1002,27 @@ START_TEST(local_table_changed)
 }
 END_TEST
 
+/* There may be no snapshot: the last sweep found another port, and failed. */
+START_TEST(local_table_changed_without_a_snapshot)
+{
+        settle();
+        local_guid.v = 0x901;
+        until(CONTROL_DISCOVERING);
+        take(CONTROL_RUN_STAGE);
+        give_stage_end(-EIO);
+        ck_assert_ptr_null(status()->snapshot);
+        local_guid = port_of(head)->guid;
+        port_of(head)->table[5].v = 0x8099;
+        now += 2 * S;
+        give_verbs(VERBS_P_KEY_CHANGE);
+        wait_until_due();
+        answer();
+        until(CONTROL_OPENING_PORT);
+        sweep();
+        ck_assert(!holds(head, 0x8099));
+}
+END_TEST
+
 /* A P_Key change while a sweep runs is that sweep's own doing. */
 START_TEST(local_table_changed_by_the_sweep)
 {
@@ -1178,6 +1199,7 @@ int main(void)
                         p_key_event_without_a_change,
                         local_tables,
                         local_table_changed,
+                        local_table_changed_without_a_snapshot,
                         local_table_changed_by_the_sweep,
                         verbs_events_in_words,
                         local_table_after_an_apply_that_failed,

@@ -27,7 +27,7 @@ static unsigned n_waiting;
 static struct control_action taken;
 static char paths[CONTROL_MAX_FILES][4096]; /* of the action that waits; its own are gone by then */
 static struct fixture_file files[MAX_FILES];
-static struct guid local_guid;
+struct guid local_guid;
 
 /* --- the fabric --- */
 

@@ -46,6 +46,7 @@
 
 extern struct fabsim f;
 extern unsigned head, leaf, hosts[N_HOSTS];
+extern struct guid local_guid; /* of the port that pkeyd works through: that of head1 */
 extern unsigned n_sets, n_gets; /* requests of stages */
 /* True: no answer. NULL: all are answered. */
 extern bool (*lose)(const struct mad_request *request, struct fabsim_place at);
