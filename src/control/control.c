@@ -164,7 +164,7 @@ static void sweep_ended(struct control *c)
         sweep_free(c);
         c->state = CONTROL_IDLE;
         schedule_ended(&c->schedule, c->now, kind, to_schedule, control_wanted(c)->settings->sweep_interval);
-        if (result == SWEEP_WAITS) /* the next sweep may find another port */
+        if (result == SWEEP_WAITS || c->other_fabric.v) /* the next sweep may find another port */
                 control_do(c, &(struct control_action) { .kind = CONTROL_CLOSE_PORT });
 }
 

@@ -232,6 +232,8 @@ struct control {
         struct discovery_links *links;
         struct interrupted interrupted;
         bool discovery_failed;           /* the last discovery; it was logged */
+        struct guid other_fabric;        /* the port through which the last discovery that did not fail found another fabric, which
+                                          * was logged; 0: it found its own */
         usec_t discovered;               /* when the last successful discovery ended; 0: there was none */
         usec_t discovered_hold;          /* the absent_hold by which it judged which ports are absent */
         usec_t swept;                    /* when the last full sweep that was not stopped ended */

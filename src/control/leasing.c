@@ -24,6 +24,8 @@ static const char *describe_obstacle(const struct control *c)
                 return "it is in audit mode, and writes no table";
         if (g->settings->role == ROLE_FOLLOW_SM && !c->config.shares_store)
                 return "with role: follow-sm the other head node would not know them, and revoke their P_Keys when it takes over";
+        if (c->other_fabric.v)
+                return "its port leads to another fabric";
         if (!c->snapshot)
                 return "it has not seen the fabric yet";
         return NULL;

@@ -151,6 +151,12 @@ static void replace_snapshot(struct control *c)
         snapshot_unref(old);
 }
 
+/* pkeyctl stores nothing when it only reads. */
+static bool stores(const struct control *c)
+{
+        return control_serves(c) || c->config.goal == CONTROL_APPLY;
+}
+
 static int adopt_snapshot(struct control *c)
 {
         usec_t wall = c->wall / USEC_PER_SEC, absent_hold = control_wanted(c)->settings->absent_hold;
@@ -163,8 +169,7 @@ static int adopt_snapshot(struct control *c)
         c->discovered_hold = absent_hold;
         c->knowledge_is_new = false;
         replace_snapshot(c);
-        /* pkeyctl stores nothing when it only reads. If out of memory fewer absent ports have a name */
-        if (control_serves(c) || c->config.goal == CONTROL_APPLY)
+        if (stores(c)) /* if out of memory fewer absent ports have a name */
                 (void) known_learn(&c->known, c->snapshot->subnet, c->now, wall);
         return 0;
 }
@@ -242,6 +247,8 @@ static int take_discovered(struct control *c)
 
         if (r < 0)
                 return r;
+        if (stores(c) && knowledge_is_of_other_fabric(c->knowledge, new->subnet))
+                return -EXDEV;
         /* if out of memory, the M_Keys of the next discovery are worse guesses */
         (void) discovery_learn_links(s->discovery, c->links);
         /* the port of the master SM is missing: answers were lost, see reconcile.c */
@@ -259,9 +266,26 @@ static const char *discovery_problem(const struct control *c, int r)
                                              : "this host's own port did not answer discovery";
 }
 
+/* The snapshot before it may be of the other fabric, too: another process may have stored since which fabric is its own. */
+static void leave_fabric(struct control *c)
+{
+        control_set_status(c, "%s leads to another fabric, of which pkeyd knows no port; nothing is written", c->port_name);
+        if (c->other_fabric.v != c->port_guid.v)
+                log_add(c->log, LOG_EVENT_OTHER_FABRIC, &(struct log_about) { .port_guid = c->port_guid },
+                        "%s, and the tables stay as they are; set ca and port in pkeyd.yaml, or run a pkeyd for each fabric; if the "
+                        "fabric was replaced, remove what is stored of the old one; see SEVERAL FABRICS in pkeyd(8)", c->text);
+        c->other_fabric = c->port_guid;
+        c->snapshot = snapshot_unref(c->snapshot);
+        sweep_end(c, SWEEP_FAILED);
+}
+
 /* Otherwise the ports of the other fabric would be stored as absent. */
 static void refuse_fabric(struct control *c)
 {
+        if (control_serves(c)) {
+                leave_fabric(c);
+                return;
+        }
         (void) findings_error(c->config.findings, FINDING_HOST_STATE_DIR, "give each fabric a state directory of its own: --state-dir DIR",
                               "the state directory belongs to another fabric: none of its ports is in this one");
         sweep_end_with(c, SWEEP_REFUSED, -EBADMSG);
@@ -276,17 +300,18 @@ void sweep_discovered(struct control *c, const struct control_event *event)
                 interrupted(c);
                 return;
         }
+        if (r == -EXDEV) {
+                refuse_fabric(c);
+                return;
+        }
         if (r < 0) {
                 sweep_fail(c, discovery_problem(c, r), r);
                 return;
         }
         subnet = c->sweep.new_snapshot->subnet;
-        if (c->config.goal == CONTROL_APPLY && knowledge_is_of_other_fabric(c->knowledge, subnet)) {
-                refuse_fabric(c);
-                return;
-        }
         c->discovered = c->now;
         c->discovery_failed = false;
+        c->other_fabric = (struct guid) {};
         c->results.subnet = subnet;
         log_debug(c->log, "discovered: %u nodes, %u ports", subnet->n_nodes, subnet->n_ports);
         if (c->sweep.abandoned)

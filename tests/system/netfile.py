@@ -20,14 +20,15 @@ HOST_GUID = 0x0002C90300800000
 class Topology:
     gaps = True  # between the GUIDs of hosts
 
-    def __init__(self):
+    def __init__(self, offset=0):
+        self.offset = offset  # of all GUIDs
         self.switches = []  # (id, guid, description, number of ports, {port: (peer id, peer port)})
         self.hosts = []
-        self._next_host = HOST_GUID
+        self._next_host = HOST_GUID + offset
         self._by_id = {}
 
     def add_switch(self, name, n_ports, description=None):
-        guid = SWITCH_GUID + 16 * len(self.switches)
+        guid = SWITCH_GUID + self.offset + 16 * len(self.switches)
         node = (name, guid, description or "MF0;%s:MQM8700/U1" % name, n_ports, {})
         self.switches.append(node)
         self._by_id[name] = node
@@ -139,10 +140,10 @@ def host_name(i):
     return "node%04d" % i
 
 
-def two_level(leaves, spines, hosts_per_leaf, names=None):
+def two_level(leaves, spines, hosts_per_leaf, names=None, offset=0):
     """A leaf-spine fabric. names: the names of the hosts; default node0001, node0002, ..."""
     names = names or [host_name(i + 1) for i in range(leaves * hosts_per_leaf)]
-    topology = Topology()
+    topology = Topology(offset)
     for leaf in range(leaves):
         topology.add_switch("leaf%02d" % (leaf + 1), hosts_per_leaf + spines)
     for spine in range(spines):

@@ -8,7 +8,7 @@ import signal
 import subprocess
 
 from door import Door
-from harness import PATIENCE, Fabric, check, check_equal, end, main, program, read_file, two_level, wait_for
+from harness import PATIENCE, Fabric, check, check_equal, end, main, program, read_file, sets, two_level, wait_for
 from oracle import Oracle, Policy, differences
 from private_bus import Bus, require
 
@@ -24,11 +24,12 @@ def installed(name):
 class Head:
     """A head node: /etc/pkeyd and /var/lib are directories of the test, a bus, and one simulated fabric for each name."""
 
-    def __init__(self, *names):
+    def __init__(self, *names, offset=0):
+        """offset: of the GUIDs from one fabric to the next."""
         require()
         self.etc = installed("pkeyd.yaml")
-        self.fabrics = {name: Fabric(two_level(2, 1, 3), socket_name="%s-%s" % (os.environ["IBSIM_SOCKNAME"], name))
-                        for name in names}
+        self.fabrics = {name: Fabric(two_level(2, 1, 3, offset=i * offset), socket_name="%s-%s" % (os.environ["IBSIM_SOCKNAME"], name))
+                        for i, name in enumerate(names)}
         self.daemons = {}
 
     def __enter__(self):
@@ -260,6 +261,32 @@ POOL = """pools:
     rest: 0s
     allow: 'rest:kube'
 """
+
+
+def test_a_port_in_another_fabric():
+    """pkeyd.yaml names no port, and that of the fabric is down: the first active one leads to another fabric."""
+    with Head("compute", "storage", offset=0x1000000) as head:
+        site, trace = head.fabrics["storage"], "other.trace"
+        head.write(None, "partitions.yaml", COMPUTE.yaml() + POOL.replace("rest:kube", "root"))
+        end(head.start(None, fabric="compute"))
+        before = {guid: port.keys() for guid, port in site.tables().items()}
+        daemon = head.start(None, fabric="storage", wait=False, trace=trace)
+        wait_for(lambda: head.status(None).get("state") == "failed", lambda: "the sweep to fail: " + head.log(None))
+        reason = "leads to another fabric, of which pkeyd knows no port; nothing is written"
+        check(reason in head.pkeyctl(None, "status").expect(2).out, "status:", head.pkeyctl(None, "status"))
+        result = head.pkeyctl(None, "lease", "create", "--pool", "tenants", "--id", "a", "--members", "node0002").expect(1)
+        check("its port leads to another fabric" in result.err, result)
+        result = head.pkeyctl(None, "reload")
+        check(reason in result.out + result.err, result)
+        check_equal(head.log(None).count("leads to another fabric"), 1, "lines in the log: " + head.log(None))
+        end(daemon)
+        check_equal(sets(site, trace), [], "writes")
+        check_equal(differences(before, site.tables()), [], "tables of storage")
+        # and back
+        head.start(None, fabric="compute")
+        check_equal(head.wrong("compute", COMPUTE), [], "tables of compute")
+        for words in ("in the fabric", "leads to"):
+            check(words not in head.log(None), "log:", head.log(None))
 
 
 def test_rest():

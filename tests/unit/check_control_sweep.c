@@ -1594,22 +1594,29 @@ START_TEST(apply_at_once)
 }
 END_TEST
 
-/* Port `node`/1 was read once, by what is stored. */
-static void start_knowing(enum control_goal goal, const char *settings, uint64_t node)
+/* A store by which port `node`/1 was read once. */
+static struct remembered *remember(uint64_t node)
 {
         static const char value[] = "{\"capacity\":2,\"read\":true,\"entries\":\"8001\",\"read_at\":1,\"presence\":\"silent\","
                                     "\"since\":2,\"seen_at\":300,\"seen\":1,\"boot\":\"x\",\"place\":\"\",\"vouched\":false,"
                                     "\"vouched_by\":\"\",\"vouched_at\":0,\"writes\":[]}";
-        const struct control_config config = {.goal = goal, .program = "pkeyctl 1", .findings = &findings};
         const char *key = arena_printf(arena, "table/endport/0x%016" PRIx64 "/1", node);
+        struct remembered *m = remembered_new("x");
+
+        ck_assert_int_eq(knowledge_restore(m->knowledge, "x", key, value, strlen(value)), 0);
+        return m;
+}
+
+static void start_knowing(enum control_goal goal, const char *settings, uint64_t node)
+{
+        const struct control_config config = {.goal = goal, .program = "pkeyctl 1", .findings = &findings};
         _cleanup_findings_ struct findings loaded = {};
         struct control_event event = {
                 .kind = CONTROL_EVENT_START,
-                .start = {.remembered = remembered_new("x"), .candidate = make_generation(settings, POLICY_1), .findings = &loaded},
+                .start = {.remembered = remember(node), .candidate = make_generation(settings, POLICY_1), .findings = &loaded},
         };
 
         c = control_new(&config);
-        ck_assert_int_eq(knowledge_restore(event.start.remembered->knowledge, "x", key, value, strlen(value)), 0);
         give(&event);
 }
 
@@ -1652,6 +1659,90 @@ START_TEST(store_of_another_fabric)
         start_knowing(CONTROL_PLAN, ENFORCE, 0x900);
         sweep();
         ck_assert_int_eq(noted.exit_r, 0);
+}
+END_TEST
+
+static void sweep_other_fabric(void)
+{
+        n_sets = 0;
+        until(CONTROL_OPENING_PORT);
+        sweep();
+        ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
+        ck_assert_uint_eq(n_sets, 0);
+        ck_assert_ptr_null(status()->snapshot);
+        ck_assert_str_eq(status()->text, "mlx5_0 port 1 leads to another fabric, of which pkeyd knows no port; nothing is written");
+}
+
+/* The port that pkeyd worked through is down, and the next one leads to another fabric: pkeyd writes and learns nothing there. */
+START_TEST(other_fabric)
+{
+        struct noted before;
+        uint32_t n_known;
+
+        start(ENFORCE, POLICY_1);
+        sweep();
+        before = noted;
+        n_known = c->known.n;
+        forget_log();
+        put_key(hosts[0], 5, 0x8099);
+        move_to_other_fabric(0x100000);
+        for (unsigned i = 1; i <= 3; i++) {
+                sweep_other_fabric();
+                ck_assert_uint_eq(noted.n_closed, i); /* no counters are polled there */
+        }
+        ck_assert_uint_eq(noted.n_stored, before.n_stored);
+        ck_assert_uint_eq(c->known.n, n_known);
+        ck_assert_uint_eq(n_logged, 1);
+        expect_logged(LOG_EVENT_OTHER_FABRIC, "set ca and port in pkeyd.yaml");
+        move_to_other_fabric(0x100000);
+        sweep_other_fabric();
+        ck_assert_uint_eq(count_logged(LOG_EVENT_OTHER_FABRIC), 2);
+        /* and back */
+        move_to_other_fabric((uint64_t) -0x200000);
+        until(CONTROL_OPENING_PORT);
+        sweep();
+        ck_assert_int_eq(status()->last_result, SWEEP_DONE);
+        ck_assert(!holds(hosts[0], 0x8099));
+        ck_assert_uint_eq(count_logged(LOG_EVENT_PORT_GONE) + count_logged(LOG_EVENT_PORT_NEW), 0);
+        ck_assert_uint_eq(noted.n_closed, 4);
+        move_to_other_fabric(0x200000);
+        sweep_other_fabric();
+        ck_assert_uint_eq(count_logged(LOG_EVENT_OTHER_FABRIC), 3);
+}
+END_TEST
+
+/* The first sweep of a pkeyd, with each writer and in audit mode. */
+START_TEST(other_fabric_at_the_start)
+{
+        static const char *const settings[] = {ENFORCE, AUDIT, OPENSM, MIRROR, FOLLOW_SM};
+
+        for (size_t i = 0; i < ELEMENTS(settings); i++) {
+                start_knowing(CONTROL_SERVE, settings[i], 0x900);
+                sweep_other_fabric();
+                ck_assert_uint_eq(noted.n_stored, 0);
+                ck_assert_ptr_null(file_at(FILE_CONF)->bytes);
+                ck_assert(status()->ready);
+                teardown();
+                setup();
+        }
+}
+END_TEST
+
+/* Of two head nodes that share a store the other one stored its fabric first. */
+START_TEST(other_fabric_in_a_shared_store)
+{
+        struct control_event event = {.kind = CONTROL_EVENT_LOCK, .lock = {.changed = remember(0x900)}};
+
+        start(ENFORCE, POLICY_1);
+        until(CONTROL_LOCKING);
+        take(CONTROL_LOCK);
+        give(&event);
+        ck_assert_int_eq(state(), CONTROL_IDLE);
+        ck_assert_uint_eq(noted.n_ops, 1); /* the record of 0x900 */
+        noted.n_stored = 0;
+        sweep_other_fabric();
+        ck_assert_uint_eq(noted.n_stored, 0);
+        ck_assert_uint_eq(noted.n_closed, 1);
 }
 END_TEST
 
@@ -2337,6 +2428,9 @@ int main(void)
                         an_sm_that_comes_later,
                         store_of_a_head_of_a_pair,
                         store_of_another_fabric,
+                        other_fabric,
+                        other_fabric_at_the_start,
+                        other_fabric_in_a_shared_store,
                         drift_is_repaired_and_reported,
                         new_policy_is_no_drift,
                         audited_policy_is_no_drift,

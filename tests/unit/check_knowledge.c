@@ -415,7 +415,7 @@ START_TEST(copy)
 }
 END_TEST
 
-/* pkeyctl refuses to write to a fabric of which it knows no port, unless it knows no port at all. */
+/* Nothing is written to a fabric of which no port is known, unless no port is known at all. */
 START_TEST(other_fabric)
 {
         const struct subnet_node node = { .guid = G(0x777), .type = NODE_CA, .partition_cap = CAPACITY };

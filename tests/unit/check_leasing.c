@@ -639,6 +639,29 @@ START_TEST(is_not_granted_behind_a_silent_switch)
 }
 END_TEST
 
+/* At a port that leads to another fabric no lease is granted, and one that ends is released where it was granted. */
+START_TEST(in_another_fabric)
+{
+        serve(POLICY);
+        create("a", &two_nodes);
+        next_sweep();
+        expect_answer(LEASE_GRANTED);
+        move_to_other_fabric(0x100000);
+        next_sweep();
+        create("b", &two_nodes);
+        expect_answer(LEASE_REFUSED);
+        ck_assert_str_eq(noted.lease_text, "pkeyd cannot change leases now: its port leads to another fabric");
+        release("a");
+        live_until(now + 300 * S);
+        expect_answer(LEASE_IS_RELEASING);
+        ck_assert(holds(hosts[0], 0x9000));
+        move_to_other_fabric((uint64_t) -0x100000);
+        live_until(now + 60 * S);
+        ck_assert_ptr_null(find("a"));
+        ck_assert(!holds(hosts[0], 0x9000));
+}
+END_TEST
+
 /* One member had the entry and does not answer any more when the other one gets it. */
 START_TEST(is_not_granted_by_memory)
 {
@@ -1118,7 +1141,8 @@ int main(void)
                 is_released, changes_are_counted, ends_in_time, is_renewed, is_renewed_for_ever, is_taken_back, is_granted_partly,
                 is_not_granted_where_a_table_is_full, is_granted_but_where_a_table_is_full, an_end_thaws_a_port,
                 is_not_granted_behind_a_filter, is_not_granted_where_a_filter_is_doubted,
-                is_not_granted_behind_a_silent_switch, is_not_granted_by_memory, is_releasing, is_releasing_after_a_long_wait,
+                is_not_granted_behind_a_silent_switch, is_not_granted_by_memory, in_another_fabric, is_releasing,
+                is_releasing_after_a_long_wait,
                 not_the_key_of_a_stranger, is_closed_at_the_switch, survives_a_restart, the_store_is_another_one,
                 a_clock_that_was_set_back, the_disk_is_full, the_disk_stays_full, callers_wait_for_the_store,
                 many_wait_for_the_store, granted_late,

@@ -94,6 +94,16 @@ static void make_fabric(void)
         local_guid = port_of(head)->guid;
 }
 
+void move_to_other_fabric(uint64_t by)
+{
+        for (unsigned n = 0; n < f.n_nodes; n++) {
+                f.nodes[n].guid.v += by;
+                for (unsigned p = 0; p <= f.nodes[n].num_ports; p++)
+                        f.nodes[n].ports[p].guid.v += f.nodes[n].ports[p].guid.v > 0 ? by : 0;
+        }
+        local_guid.v += by;
+}
+
 /* --- files --- */
 
 struct fixture_file *file_at(const char *path)

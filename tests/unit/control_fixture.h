@@ -54,6 +54,8 @@ extern bool (*lose)(const struct mad_request *request, struct fabsim_place at);
 extern void (*before_request)(const struct mad_request *request);
 
 struct fabsim_port *port_of(unsigned node);
+/* The port that pkeyd works through is another one, which leads to another fabric: all GUIDs are `by` higher. */
+void move_to_other_fabric(uint64_t by);
 /* Does the table of this node's port 1 hold the P_Key? */
 bool holds(unsigned node, uint16_t key);
 void put_key(unsigned node, unsigned index, uint16_t key);
