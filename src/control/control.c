@@ -311,11 +311,20 @@ static void sm_changed(struct control *c)
                 sweep_stop_writing(c);
 }
 
+/* Other ports of this host may lead to other fabrics. A port that was down is not in the snapshot, but was seen before. */
+static bool may_be_in_fabric(const struct control *c, struct guid port)
+{
+        return port.v == 0 || !c->snapshot || port.v == c->port_guid.v ||
+               subnet_find_endport(c->snapshot->subnet, port) != SUBNET_NONE || known_find(&c->known, port);
+}
+
 static void on_verbs(struct control *c, const struct control_event *event)
 {
         const struct verbs_event *e = &event->verbs;
 
         log_debug(c->log, "%s/%u: %s", e->device, e->number, verbs_event_to_string(e->kind));
+        if (!may_be_in_fabric(c, e->port_guid))
+                return;
         if (e->kind == VERBS_P_KEY_CHANGE) {
                 if (c->state == CONTROL_IDLE) /* else a check follows at the end of the sweep */
                         verbs_check_changed(c->verbs, c->now, e->port_guid);

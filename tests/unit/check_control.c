@@ -872,15 +872,21 @@ END_TEST
 /* --- events of this host --- */
 
 /* Idle, and the kernel's tables are checked. */
-static void settle(void)
+/* A sweep, and the check of the local tables after it. */
+static void sweep_and_settle(void)
 {
-        start(ENFORCE, POLICY_1);
         sweep();
         while (control_due(c) < now + 10 * S) {
                 wait_until_due();
                 while (waits())
                         answer();
         }
+}
+
+static void settle(void)
+{
+        start(ENFORCE, POLICY_1);
+        sweep_and_settle();
 }
 
 START_TEST(verbs_events)
@@ -905,6 +911,52 @@ START_TEST(verbs_events)
                 ck_assert_uint_eq(control_due(c), cases[i].sweeps ? now + 300 * USEC_PER_MSEC : now);
                 wait_until_due();
                 (void) take(cases[i].sweeps ? CONTROL_OPEN_PORT : CONTROL_READ_LOCAL_TABLES);
+        }
+}
+END_TEST
+
+static void give_verbs_of(struct guid port, enum verbs_event_kind kind)
+{
+        ck_assert_int_eq(give(&(struct control_event) {.kind = CONTROL_EVENT_VERBS, .verbs = {kind, "mlx5_1", port, 1}}), 0);
+}
+
+/* Events of ports that lead to another fabric, or to none that pkeyd knows, change nothing. */
+START_TEST(verbs_events_of_other_ports)
+{
+        static const enum verbs_event_kind kinds[] = {
+                        VERBS_LID_CHANGE,  VERBS_SM_CHANGE,  VERBS_CLIENT_REREGISTER,
+                        VERBS_PORT_ACTIVE, VERBS_PORT_ERROR, VERBS_P_KEY_CHANGE,
+        };
+        usec_t due;
+
+        start(FOLLOW_SM, POLICY_1);
+        give_verbs_of((struct guid) {0x999}, VERBS_SM_CHANGE); /* not known yet: there is no snapshot */
+        ck_assert_uint_eq(status()->sm_changes, 1);
+        until(CONTROL_APPLYING);
+        give_verbs_of((struct guid) {0x999}, VERBS_SM_CHANGE);
+        sweep_and_settle();
+        ck_assert_uint_eq(status()->numbers.sweeps[SWEEP_STOPPED], 0);
+        now += 7 * S;
+        due = control_due(c);
+        for (size_t i = 0; i < ELEMENTS(kinds); i++) {
+                give_verbs_of((struct guid) {0x999}, kinds[i]);
+                ck_assert_uint_eq(control_due(c), due);
+                ck_assert_uint_eq(status()->sm_changes, 1);
+        }
+}
+END_TEST
+
+/* Those of other ports in this fabric count, also if the port was down when it was discovered, and those of a device. */
+START_TEST(verbs_events_of_this_fabric)
+{
+        for (unsigned i = 0; i < 3; i++, again()) {
+                settle();
+                f.nodes[hosts[i]].is_up = i == 0;
+                until(CONTROL_OPENING_PORT);
+                sweep_and_settle();
+                now += 7 * S;
+                give_verbs_of(i == 2 ? (struct guid) {} : port_of(hosts[i])->guid, VERBS_PORT_ACTIVE);
+                ck_assert_uint_eq(control_due(c), now + 300 * USEC_PER_MSEC);
         }
 }
 END_TEST
@@ -1195,6 +1247,8 @@ int main(void)
                         store_that_was_lost,
                         store_that_was_lost_in_audit,
                         verbs_events,
+                        verbs_events_of_other_ports,
+                        verbs_events_of_this_fabric,
                         verbs_events_in_a_row,
                         p_key_event_without_a_change,
                         local_tables,
