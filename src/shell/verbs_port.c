@@ -60,6 +60,12 @@ static struct guid port_guid(struct device *d, unsigned number)
         return (struct guid) { be64toh(gid.global.interface_id) };
 }
 
+/* Old kernels do not report the link layer, and have InfiniBand only. */
+static bool is_infiniband(const struct device *d, const struct ibv_port_attr *attributes)
+{
+        return d->context->device->transport_type == IBV_TRANSPORT_IB && attributes->link_layer != IBV_LINK_LAYER_ETHERNET;
+}
+
 /* False: pkeyd does not use this kind of event. */
 static bool translate_event(enum ibv_event_type type, enum verbs_event_kind *ret)
 {
@@ -96,6 +102,7 @@ static void device_fail(struct device *d)
 static void pass_on(struct device *d, const struct ibv_async_event *event)
 {
         struct verbs_event e = { .device = d->name };
+        struct ibv_port_attr attributes = {};
 
         if (!translate_event(event->event_type, &e.kind))
                 return;
@@ -104,6 +111,8 @@ static void pass_on(struct device *d, const struct ibv_async_event *event)
                 return;
         }
         e.number = (unsigned) event->element.port_num;
+        if (ibv_query_port(d->context, (uint8_t) e.number, &attributes) == 0 && !is_infiniband(d, &attributes))
+                return;
         e.port_guid = port_guid(d, e.number);
         d->host->handler(&e, d->host->userdata);
 }
@@ -320,9 +329,7 @@ int verbs_host_query(struct verbs_host *h, size_t i, struct verbs_port *ret)
         *ret = (struct verbs_port) {
                 .number = place->number,
                 .node_guid.v = be64toh(d->node_guid),
-                /* old kernels do not report the link layer, and have InfiniBand only */
-                .is_infiniband = d->context->device->transport_type == IBV_TRANSPORT_IB &&
-                                 attributes.link_layer != IBV_LINK_LAYER_ETHERNET,
+                .is_infiniband = is_infiniband(d, &attributes),
                 .state = port_state_of(attributes.state),
                 .lid.v = attributes.lid,
                 .sm_lid.v = attributes.sm_lid,

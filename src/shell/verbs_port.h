@@ -6,8 +6,8 @@
  *
  * A verbs_host holds every device that could be opened. Devices come and go, so its user scans from time to time. Reading from a
  * device that is gone fails; it never returns old values. With an event loop a verbs_host also passes on the asynchronous
- * events of each device. No privilege is needed: devices are opened through /dev/infiniband/uverbs* (mode 0666 with rdma-core's
- * rules), P_Key tables are read from sysfs.
+ * events of each device and its InfiniBand ports. No privilege is needed: devices are opened through /dev/infiniband/uverbs*
+ * (mode 0666 with rdma-core's rules), P_Key tables are read from sysfs.
  */
 
 #include <systemd/sd-event.h>

@@ -1,10 +1,12 @@
 # unit tests of src/shell
-check_PROGRAMS += check_state check_file
-TESTS += check_state check_file
+check_PROGRAMS += check_state check_file check_verbs_port
+TESTS += check_state check_file check_verbs_port
 check_state_SOURCES = tests/unit/check_state.c
 check_state_LDADD = libpkeyd-shell.la $(TEST_LIBS) $(SQLITE_LIBS)
 check_file_SOURCES = tests/unit/check_file.c
 check_file_LDADD = libpkeyd-shell.la $(TEST_LIBS)
+check_verbs_port_SOURCES = tests/unit/check_verbs_port.c
+check_verbs_port_LDADD = libpkeyd-shell.la $(TEST_LIBS) $(SYSTEMD_LIBS)
 
 # the port session against ibsim (skipped without it)
 check_PROGRAMS += smp_rate port_again
