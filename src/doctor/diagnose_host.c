@@ -51,13 +51,16 @@ static void diagnose_policy(struct diagnosis_list *l)
 static void diagnose_state(struct diagnosis_list *l)
 {
         const struct doctor_host *h = &l->facts->host;
-        struct places state = {};
+        struct places state = {}, other = {};
 
         if (!h->state_dir.path)
                 return;
         if (h->state_dir.error)
                 places_add(l, &state, SUBNET_NONE, diagnosis_text(l, "%s: %s", h->state_dir.path, h->state_dir.error));
         diagnosis_add(l, DIAGNOSIS_STATE_DIR_UNUSABLE, &state, "the state directory cannot be used");
+        if (h->state_of_other_fabric)
+                places_add(l, &other, SUBNET_NONE, h->state_dir.path);
+        diagnosis_add(l, DIAGNOSIS_STATE_DIR_OTHER_FABRIC, &other, "what is stored is about another fabric");
         if (h->state_dir.error || !h->state_damaged)
                 return;
         places_add(l, &state, SUBNET_NONE, h->state_dir.path);

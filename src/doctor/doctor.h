@@ -94,7 +94,7 @@ struct doctor_host {
         struct doctor_file settings_file, policy_file, state_dir;
         struct doctor_lines settings_errors, policy_errors, policy_warnings, secret_errors;
         struct doctor_lines unreadable; /* files that the user of the service cannot read, and why */
-        bool state_damaged;
+        bool state_damaged, state_of_other_fabric;
         const char *verbs_error; /* NULL: libibverbs can read this port */
         struct doctor_opensm opensm;
 };

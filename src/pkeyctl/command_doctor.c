@@ -297,8 +297,9 @@ static int inspect_secrets(struct context *ctx, struct doctor_host *host)
         return r < 0 && r != -EBADMSG ? r : turn_findings(ctx, FINDING_ERROR, FINDING_ERROR, &host->secret_errors);
 }
 
-/* Makes neither the directory nor a database, and does not lock the fabric; but a damaged database is replaced by an empty one. */
-static int inspect_state(struct context *ctx, struct doctor_host *host)
+/* Makes neither the directory nor a database, and does not lock the fabric; but a damaged database is replaced by an empty one.
+ * *ret owned, NULL without a store. */
+static int inspect_state(struct context *ctx, struct doctor_host *host, struct knowledge **ret)
 {
         const char *path = ctx->options->state_dir ?: ctx->fabric.state_dir;
         struct remembered *m = NULL;
@@ -316,6 +317,8 @@ static int inspect_state(struct context *ctx, struct doctor_host *host)
         r = state_open(&state, path, false, etcd);
         if (r != -ENOMEM)
                 r = state_load(&state, &m);
+        if (m)
+                *ret = STEAL(m->knowledge);
         (void) remembered_free(m);
         if (access(path, W_OK) < 0)
                 host->state_dir.error = arena_strdup(ctx->arena, strerror(errno));
@@ -460,8 +463,9 @@ int command_doctor(struct context *ctx)
         struct doctor_facts facts = {};
         struct doctor_result result = { .facts = &facts };
         struct diagnoses *diagnoses = &result.diagnoses;
+        _cleanup_(knowledge_free_p) struct knowledge *knowledge = NULL;
         int r = read_files(ctx, &facts.host) ?: inspect_readability(ctx, &facts.host) ?: inspect_secrets(ctx, &facts.host) ?:
-                inspect_state(ctx, &facts.host) ?: inspect_opensm(ctx, &facts.host);
+                inspect_state(ctx, &facts.host, &knowledge) ?: inspect_opensm(ctx, &facts.host);
 
         if (r < 0)
                 return r;
@@ -469,6 +473,7 @@ int command_doctor(struct context *ctx)
         r = read_fabric(ctx, &facts);
         if (r < 0 && r != -EBADMSG)
                 return r;
+        facts.host.state_of_other_fabric = knowledge && facts.subnet && knowledge_is_of_other_fabric(knowledge, facts.subnet);
         return doctor_diagnose(ctx->arena, &facts, diagnoses) ?:
                output(ctx, &printer, !facts.subnet ? EXIT_REFUSED : diagnoses->n > 0 ? EXIT_DIFFERENCE : EXIT_DONE, &result);
 }

@@ -424,6 +424,7 @@ WRONGS += [
     Wrong("control-hears-nothing-before-a-snapshot", CONTROL, "return port.v == 0 || !c->snapshot ||", "return port.v == 0 || (c->snapshot && false) ||"),
     Wrong("verbs-events-of-roce-ports", "src/shell/verbs_port.c", "== 0 && !is_infiniband(d, &attributes))\n                return;", "== 0 && false)\n                return;"),
     Wrong("verbs-events-need-a-query", "src/shell/verbs_port.c", "== 0 && !is_infiniband(d, &attributes))\n                return;", "!= 0 || !is_infiniband(d, &attributes))\n                return;"),
+    Wrong("doctor-takes-any-fabric", "src/doctor/diagnose_host.c", "        if (h->state_of_other_fabric)\n", "        if (false)\n"),
     Wrong("control-serves-any-fabric", SWEEP, "if (stores(c) && knowledge_is_of", "if (!control_serves(c) && stores(c) && knowledge_is_of"),
     Wrong("control-other-fabric-each-time", SWEEP, "        c->other_fabric = c->port_guid;\n", "        c->other_fabric.v = 1;\n"),
     Wrong("control-other-fabric-once", SWEEP, "        if (c->other_fabric.v != c->port_guid.v)\n", "        if (!c->other_fabric.v)\n"),

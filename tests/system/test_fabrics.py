@@ -278,6 +278,8 @@ def test_a_port_in_another_fabric():
         check("its port leads to another fabric" in result.err, result)
         result = head.pkeyctl(None, "reload")
         check(reason in result.out + result.err, result)
+        result = head.pkeyctl(None, "doctor", fabric="storage")
+        check("what is stored is about another fabric" in result.out, result)
         check_equal(head.log(None).count("leads to another fabric"), 1, "lines in the log: " + head.log(None))
         end(daemon)
         check_equal(sets(site, trace), [], "writes")

@@ -696,6 +696,9 @@ END_TEST
 
 START_TEST(state_and_mode)
 {
+        facts.host.state_of_other_fabric = true;
+        ck_assert_str_eq(only(DIAGNOSIS_STATE_DIR_OTHER_FABRIC)->places[0].text, "state");
+        facts.host.state_of_other_fabric = false;
         facts.host.state_damaged = true;
         (void) only(DIAGNOSIS_STATE_DIR_DAMAGED);
         facts.host.state_dir.error = "Read-only file system";
