@@ -274,7 +274,6 @@ static bool run_action(struct daemon *d, struct arena *a, const struct control_a
         case CONTROL_OPEN_PORT:
                 ret->kind = CONTROL_EVENT_PORT;
                 opened_port_open(&d->port, d->event, action->settings, &d->handlers, &ret->port);
-                monitor_update(d->monitor, d->port.session, d->port.n_opened);
                 return true;
         case CONTROL_RUN_STAGE:
                 port_session_run(d->port.session, action->stage);
@@ -310,7 +309,6 @@ static bool run_action(struct daemon *d, struct arena *a, const struct control_a
                 return false;
         case CONTROL_CLOSE_PORT:
                 opened_port_close(&d->port);
-                monitor_update(d->monitor, d->port.session, d->port.n_opened);
                 return false;
         case CONTROL_UNLOCK:
                 state_unlock(&d->state);
