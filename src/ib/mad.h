@@ -85,7 +85,7 @@ struct mad_result {
         struct mad_route route;
         enum mad_outcome outcome;
         uint16_t mad_status; /* of MAD_REFUSED: the Status field */
-        bool repeated;       /* it was sent more than once, or would have been */
+        bool repeated;       /* it was sent more than once, or not answered within the time of its first try */
         uint8_t timeouts;    /* tries without an answer in time */
         uint8_t data[MAD_DATA_SIZE];
 };

@@ -360,6 +360,7 @@ int mad_engine_receive(struct mad_engine *e, usec_t now, const struct mad_frame 
         if (mad_status_is_busy(status))
                 return refused_busy(e, slot);
 
+        x->repeated |= x->state == TRANSACTION_FLYING && x->deadline <= e->now;
         e->counters.answered++;
         mad_engine_window_answered(&e->window);
         take_out(e, slot);

@@ -41,7 +41,7 @@ struct mad_transaction {
         bool suspect;               /* the request before it to the same destination was not answered */
         uint8_t failures;           /* how often this host could not send it */
         uint16_t tries;             /* how often it was sent */
-        bool repeated;              /* it was sent again, or would have been */
+        bool repeated;              /* it was sent again, or had no answer within the time of its first try */
         uint8_t timeouts;           /* tries without an answer in time */
         uint8_t level;              /* of the list of `flying` or `resting` */
         usec_t deadline;

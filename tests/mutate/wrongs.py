@@ -163,6 +163,8 @@ WRONGS = [
     Wrong("knowledge-what-was-read-once-is-certain", KNOWLEDGE_TABLES, "if (r && t->entries && r->fresh && !r->vouched", "if (r && t->entries && !r->vouched"),
     Wrong("knowledge-what-was-vouched-is-certain", KNOWLEDGE_TABLES, "r->fresh && !r->vouched && r->n_writes == 0 && recall", "r->fresh && r->n_writes == 0 && recall"),
     Wrong("engine-late-answer-is-prompt", ENGINE, "                x->repeated = true;\n                put(e, slot, TRANSACTION_READY);", "                put(e, slot, TRANSACTION_READY);"),
+    Wrong("engine-unread-answer-is-prompt", ENGINE, "        x->repeated |= x->state == TRANSACTION_FLYING && x->deadline <= e->now;\n", ""),
+    Wrong("engine-unread-by-one", ENGINE, "TRANSACTION_FLYING && x->deadline <= e->now;", "TRANSACTION_FLYING && x->deadline < e->now;"),
     Wrong("engine-sent-twice-only", ENGINE, ".repeated = x->repeated,", ".repeated = x->tries > 1,"),
     Wrong("key-bytes-swapped", SMP, "                uint16_t be = htobe16(entries[i].v);", "                uint16_t be = entries[i].v;"),
 

@@ -359,6 +359,26 @@ START_TEST(late_answer_before_retry)
 }
 END_TEST
 
+/* It lies unread until its time is over, because this process was paused. */
+START_TEST(unread_answer_is_not_prompt)
+{
+        for (uint8_t retries = 0; retries < 2; retries++) {
+                _cleanup_(mad_engine_free_p) struct mad_engine *e = new_engine(8);
+                struct mad_result result;
+                struct mad_frame f, a;
+
+                submit(e, 1, 1, retries);
+                expect_send(e, START, 1, &f);
+                a = answer(&f, 0);
+                ck_assert_int_eq(mad_engine_receive(e, START + TIMEOUT, &a), 1);
+                ck_assert(mad_engine_next_result(e, &result));
+                ck_assert_int_eq(result.outcome, MAD_ANSWERED);
+                ck_assert(!mad_result_is_prompt(&result));
+                ck_assert_uint_eq(result.timeouts, 0);
+        }
+}
+END_TEST
+
 START_TEST(answer_after_the_end)
 {
         _cleanup_(mad_engine_free_p) struct mad_engine *e = new_engine(8);
@@ -1184,6 +1204,7 @@ static TCase *rules(void)
         tcase_add_test(t, late_answer_before_retry);
         tcase_add_test(t, which_answers_are_prompt);
         tcase_add_test(t, late_answer_is_not_prompt);
+        tcase_add_test(t, unread_answer_is_not_prompt);
         tcase_add_test(t, answer_after_the_end);
         tcase_add_test(t, malformed_goes_on_waiting);
         tcase_add_test(t, strays);
