@@ -372,7 +372,7 @@ static void answer_result(struct apply *ap, uint32_t i, const uint8_t data[SMP_D
         } else if (t->rounds > ap->options.retries) {
                 task_end(ap, i, APPLY_FAILED, reason_of_set(t));
         } else {
-                task_continue(ap, i, TASK_SET);
+                task_continue(ap, i, t->is_old ? TASK_READING : TASK_SET);
         }
 }
 
@@ -395,6 +395,7 @@ static void read_result(struct apply *ap, uint32_t i, const struct mad_result *r
         struct task *t = &ap->tasks[i];
 
         memcpy(t->answer, result->data, SMP_DATA_SIZE);
+        t->is_old = !t->is_old && !mad_result_is_prompt(result);
         switch (*apply_sma_of(ap, write_of(ap, i))) {
         case SMA_EXPECTED:
                 answer_result(ap, i, t->answer, false);

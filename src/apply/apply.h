@@ -17,7 +17,8 @@
  *     identify   the SMA identifies itself, once for each SMA and phase, because LIDs move while other ports are waited for; and
  *                again after each late answer, before what was read since counts or anything is set. If a host does not answer,
  *                its switch reports whether the link is up: an unplugged host is not waited for.
- *     read       the block is read; if it is not what the plan rests on, nothing is written.
+ *     read       the block is read; if it is not what the plan rests on, nothing is written. A late answer may be old, so the block
+ *                is read once more before it is set.
  *     set        the block is set, and the answer compared with what was sent. A Set without an answer is not simply sent again:
  *                the port's M_KeyViolations are read (a port that answers reads, and counts what it does not carry out, was sent
  *                the wrong M_Key), then the block, and what it holds decides.

@@ -42,6 +42,7 @@ struct task {
         uint16_t violations;                  /* M_KeyViolations after the last Set without an answer */
         struct p_key before[P_KEY_BLOCK_ENTRIES], after[P_KEY_BLOCK_ENTRIES]; /* as they are now, without held bases */
         uint8_t answer[SMP_DATA_SIZE];        /* the last read */
+        bool is_old;                          /* ... was late, and the one before was not: no Set rests on it */
         uint8_t port_info[SMP_DATA_SIZE];     /* of WRITE_ENFORCEMENT: what to set */
 };
 

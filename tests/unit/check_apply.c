@@ -931,6 +931,41 @@ START_TEST(test_late_read)
 }
 END_TEST
 
+/* The first answer is late; meanwhile another program has changed the block, or nothing has but all answers are late. */
+static bool late_and_changed(struct run *r, const struct mad_request *request, struct mad_result *ret)
+{
+        const bool all_are_late = *(const bool *) r->userdata;
+
+        if (!on_fault_port(r, request, MAD_GET) || request->attribute != SMP_ATTR_P_KEY_TABLE)
+                return false;
+        REQUIRE(fake_fabric_answer(&r->f, request, ret));
+        ret->repeated = all_are_late || r->n_faults == 0;
+        if (r->n_faults++ == 0 && !all_are_late)
+                r->f.tables[r->fault_port][P_KEY_BLOCK_ENTRIES - 1].v = 0x77;
+        return true;
+}
+
+/* A Set does not rest on a late answer, which may be old, but on a second read; that one counts even if it is late, too. */
+START_TEST(test_read_again_after_a_late_read)
+{
+        struct run r;
+
+        for (unsigned i = 0; i < 2; i++) {
+                const bool all_are_late = i;
+
+                two_grants(&r);
+                r.fault = late_and_changed;
+                r.userdata = &all_are_late;
+                run_apply(&r);
+                expect(&r, 1 + i, 1 - i, 0, 1 + i);
+                ck_assert_int_eq(apply_outcome(r.apply, PHASE_GRANT, 0)->reason, all_are_late ? APPLY_OK : APPLY_CHANGED);
+                ck_assert_uint_eq(r.n_faults, 2 + i); /* with the read back */
+                ck_assert_uint_eq(r.o->tables[r.f.host[0]].entries[P_KEY_BLOCK_ENTRIES - 1].v, all_are_late ? 0 : 0x77);
+                run_done(&r);
+        }
+}
+END_TEST
+
 /* An unexpected table is used after the SMA has answered NodeInfo again. */
 START_TEST(test_news)
 {
@@ -1060,6 +1095,8 @@ START_TEST(test_set_behind_a_late_answer)
         ck_assert(stage.next(stage.state, 0, &next) && next.method == MAD_SET);
         answer(&r, &stage, &next);
         answer(&r, &stage, &who[1]);
+        ck_assert(stage.next(stage.state, 0, &next) && next.method == MAD_GET);
+        answer(&r, &stage, &next);
         ck_assert(stage.next(stage.state, 0, &next) && next.method == MAD_SET);
         answer(&r, &stage, &next);
         ck_assert(stage.done(stage.state) && r.f.sets == 2);
@@ -3302,6 +3339,7 @@ static Suite *apply_suite(void)
         tcase_add_test(t, test_stranger_for_another_task);
         tcase_add_test(t, test_stranger_while_a_block_is_read);
         tcase_add_test(t, test_late_read);
+        tcase_add_test(t, test_read_again_after_a_late_read);
         tcase_add_test(t, test_news);
         tcase_add_test(t, test_news_when_ended_early);
         tcase_add_test(t, test_stranger_after_a_lost_set);
