@@ -124,7 +124,6 @@ struct sweep {
 
         /* what is read */
         struct port_query query;
-        usec_t sm_seen_at;
         struct discovery *discovery;
         struct snapshot *new_snapshot; /* until it takes the place of c->snapshot */
         struct snapshot *shown;       /* in pkeyctl: the snapshot that it replaced, for which a person confirmed the plan */

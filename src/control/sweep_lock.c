@@ -72,7 +72,6 @@ void sweep_found_sm(struct control *c, const struct control_event *event)
 
         if (!sweep_port_works(c, event->r))
                 return;
-        c->sweep.sm_seen_at = c->now;
         if (info->sm_lid.v != c->snapshot->subnet->sm_lid.v) {
                 sweep_end(c, SWEEP_STALE); /* the snapshot is older than the SM */
                 return;

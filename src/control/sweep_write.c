@@ -435,7 +435,7 @@ static void prepare_guard(struct control *c)
         struct sweep *s = &c->sweep;
 
         s->guard = (struct sm_guard) {
-                .inner = apply_stage(s->apply), .asked_at = s->sm_seen_at, .end = stop_apply, .userdata = c,
+                .inner = apply_stage(s->apply), .asked_at = s->query.asked_at, .end = stop_apply, .userdata = c,
                 .m_key = m_keys_get(s->generation->m_keys, c->port_guid),
         };
         sweep_view_others(c, &s->guard.others);

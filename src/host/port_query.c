@@ -8,10 +8,10 @@ static bool port_query_next(void *state, usec_t now, struct mad_request *ret)
 {
         struct port_query *q = state;
 
-        (void) now;
         if (q->asked)
                 return false;
         q->asked = true;
+        q->asked_at = now;
         *ret = (struct mad_request) {
                 .route = { .hops = 0 }, .method = MAD_GET, .attribute = SMP_ATTR_PORT_INFO, .key = q->m_key,
                 .retries = MAX_RETRIES,

@@ -21,6 +21,7 @@
 struct port_query {
         uint64_t m_key;
         bool asked, done;
+        usec_t asked_at; /* the answer is not older */
         enum mad_outcome outcome;
         struct port_info info; /* if outcome is MAD_ANSWERED */
 };

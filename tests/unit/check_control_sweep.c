@@ -2293,6 +2293,26 @@ START_TEST(guard_ends_an_apply)
 }
 END_TEST
 
+static void pause_query(const struct mad_request *request)
+{
+        if (request->attribute == SMP_ATTR_PORT_INFO && mad_route_is_directed(&request->route) && request->route.hops == 0)
+                now += SM_ASK;
+}
+
+/* The answer to where the SM is lay unread: it asks again before the first Set. */
+START_TEST(guard_counts_from_the_question)
+{
+        start(FOLLOW_SM, POLICY_3);
+        before_request = pause_query;
+        until(CONTROL_APPLYING);
+        before_request = NULL;
+        f.sm = (struct fabsim_place) {hosts[2], 1};
+        sweep();
+        ck_assert_uint_eq(n_sets, 0);
+        ck_assert_uint_eq(status()->numbers.sweeps[SWEEP_STOPPED], 1);
+}
+END_TEST
+
 /* Without follow-sm an SM event ends nothing. */
 START_TEST(sm_event_without_follow_sm)
 {
@@ -2464,6 +2484,7 @@ int main(void)
                         sm_moves_during_a_sweep,
                         sm_event_ends_an_apply,
                         guard_ends_an_apply,
+                        guard_counts_from_the_question,
                         sm_event_without_follow_sm,
                         standby_learns,
         };
