@@ -34,15 +34,16 @@ static void arm(struct port_session *s)
         (void) timer_set(s->timer, due);
 }
 
-static void send_frames(struct port_session *s, usec_t now)
+/* Each frame by its own time: a Set that has a limit (send_before) is not sent after it, even if this process was paused. */
+static void send_frames(struct port_session *s)
 {
         struct mad_frame frame;
 
-        while (mad_dispatcher_next_send(s->dispatcher, now, &frame)) {
+        while (mad_dispatcher_next_send(s->dispatcher, clock_now(), &frame)) {
                 int r = umad_port_send(s->port, &frame);
 
                 if (r < 0)
-                        mad_dispatcher_send_failed(s->dispatcher, now, &frame, -r);
+                        mad_dispatcher_send_failed(s->dispatcher, clock_now(), &frame, -r);
         }
 }
 
@@ -55,7 +56,7 @@ static void turn(struct port_session *s)
 
         for (size_t i = 0; i < n; i++)
                 mad_dispatcher_receive(s->dispatcher, now, &s->frames[i]);
-        send_frames(s, now);
+        send_frames(s);
         if (s->handlers.turn_ended)
                 s->handlers.turn_ended(s->handlers.userdata);
         arm(s);

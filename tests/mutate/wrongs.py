@@ -9,6 +9,7 @@ PORT_PLAN = "src/plan/port_plan.c"
 PLAN = "src/plan/plan.c"
 PLAN_H = "src/plan/plan.h"
 APPLY = "src/apply/apply.c"
+PORT_SESSION = "src/shell/port_session.c"
 APPLY_ADMISSION = "src/apply/apply_admission.c"
 APPLY_READ_BACK = "src/apply/apply_read_back.c"
 APPLY_TABLES = "src/apply/apply_tables.c"
@@ -718,6 +719,10 @@ WRONGS += [
     Wrong("plan-memory-sequence-stands", MEMORY, "record.sequence = m->next_sequence++;", "record.sequence = m->next_sequence;"),
     Wrong("plan-memory-restored-sequence", MEMORY, "                m->next_sequence = record->sequence + 1;\n", "                m->next_sequence = record->sequence;\n"),
     Wrong("plan-memory-of-unread-tables", MEMORY, "if (before->source != TABLE_READ || after->source != TABLE_READ || before", "if (after->source != TABLE_READ || before"),
+    Wrong("session-sends-by-an-old-clock", PORT_SESSION, "        struct mad_frame frame;\n\n        while (mad_dispatcher_next_send(s->dispatcher, clock_now(), &frame)) {",
+          "        struct mad_frame frame;\n        usec_t now = clock_now();\n\n        while (mad_dispatcher_next_send(s->dispatcher, now, &frame)) {"),
+    Wrong("session-clock-before-the-answers", PORT_SESSION, "        size_t n = umad_port_take(s->port, s->frames, BATCH);\n        usec_t now = clock_now();\n",
+          "        usec_t now = clock_now();\n        size_t n = umad_port_take(s->port, s->frames, BATCH);\n"),
     # the engine
     Wrong("engine-late-is-sent", ENGINE, "return x->tries == 0 && x->request.send_before > 0 && e->now >= x->request.send_before;", "return false;"),
     Wrong("engine-late-by-one", ENGINE, "e->now >= x->request.send_before;", "e->now > x->request.send_before;"),

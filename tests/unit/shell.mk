@@ -16,6 +16,13 @@ port_again_SOURCES = tests/unit/port_again.c
 port_again_LDADD = libpkeyd-shell.la
 TESTS += tests/unit/check_port_session.sh
 
+check_PROGRAMS += check_port_turn
+TESTS += check_port_turn
+check_port_turn_SOURCES = tests/unit/check_port_turn.c
+check_port_turn_LDADD = libpkeyd-shell.la $(TEST_LIBS) $(SYSTEMD_LIBS)
+check_port_turn_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=clock_now,--wrap=umad_port_open,--wrap=umad_port_close,--wrap=umad_port_send \
+	-Wl,--wrap=umad_port_event_fd,--wrap=umad_port_take
+
 check_PROGRAMS += check_opensm_process
 TESTS += check_opensm_process
 check_opensm_process_SOURCES = tests/unit/check_opensm_process.c
