@@ -134,6 +134,11 @@ int mad_check_response(const struct mad_request *request, const struct mad_frame
         if (field(mad, IB_MAD_ATTRID_F) != request->attribute || field(mad, IB_MAD_ATTRMOD_F) != request->modifier)
                 return -EBADMSG;
 
+        /* 4. From the port that it was sent to: the answer to a base LID comes from that LID, whatever the LMC is. The kernel does
+         * not compare them. */
+        if (!directed && frame->lid.v != request->route.lid.v)
+                return -EBADMSG;
+
         status = (uint16_t) field(mad, IB_MAD_STATUS_F);
         *ret_status = directed ? status & DR_STATUS_MASK : status;
         return 0;

@@ -119,8 +119,8 @@ void mad_frame_decode(const struct mad_frame *frame, struct mad_request *ret);
 uint32_t mad_frame_tid(const struct mad_frame *frame);
 
 /* Checks whether a frame is an answer to this request. Returns 0, or -EMSGSIZE (short), -EPROTO (base version, class, or not a
- * GetResp), -EBADMSG (attribute or modifier differ). *ret_status is the MAD status without the direction bit; set only on
- * success. */
+ * GetResp), -EBADMSG (attribute or modifier differ, or, for a LID-routed request, another LID answered). *ret_status is the MAD
+ * status without the direction bit; set only on success. */
 int mad_check_response(const struct mad_request *request, const struct mad_frame *frame, uint16_t *ret_status);
 
 /* Copies the data of the attribute from a frame of MAD_SIZE bytes and of that class; what the class does not have is 0. */

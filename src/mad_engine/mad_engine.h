@@ -14,8 +14,9 @@
  *
  * One window for the port adapts like TCP's (VL15 has no flow control): it grows while answers come, is halved after a loss, and
  * never exceeds the settings. At most one request to a destination is in flight; further ones wait in order. An answer is matched
- * by transaction ID and then checked (length, class, attribute, modifier, method); a late, duplicate or foreign one is counted and
- * dropped. After a busy status the engine waits and tries again. It has its own deadlines, whatever timeouts the kernel reports.
+ * by transaction ID and then checked (length, class, attribute, modifier, method, sender); a late, duplicate or foreign one is
+ * counted and dropped. After a busy status the engine waits and tries again. It has its own deadlines, whatever timeouts the kernel
+ * reports.
  *
  * A destination that did not answer before (mad_request), or does not answer a second time, is dead rather than behind a full
  * buffer, and does not narrow the window again. A MAD that this host could not send does not count as a try; after a few attempts
@@ -46,7 +47,7 @@ struct mad_engine_counters {
         uint64_t timed_out;  /* tries without an answer in time */
         uint64_t answered, busy;
         uint64_t stray;      /* no such transaction: late, duplicate, or for another program */
-        uint64_t malformed;  /* too short, or another attribute than requested */
+        uint64_t malformed;  /* too short, another attribute than requested, or from another LID */
         unsigned window;     /* current size */
         unsigned in_flight;
         size_t slots;        /* requests for which memory is allocated; never shrinks */

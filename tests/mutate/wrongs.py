@@ -719,6 +719,8 @@ WRONGS += [
     Wrong("plan-memory-sequence-stands", MEMORY, "record.sequence = m->next_sequence++;", "record.sequence = m->next_sequence;"),
     Wrong("plan-memory-restored-sequence", MEMORY, "                m->next_sequence = record->sequence + 1;\n", "                m->next_sequence = record->sequence;\n"),
     Wrong("plan-memory-of-unread-tables", MEMORY, "if (before->source != TABLE_READ || after->source != TABLE_READ || before", "if (after->source != TABLE_READ || before"),
+    Wrong("engine-any-port-answers", MAD, "        if (!directed && frame->lid.v != request->route.lid.v)\n                return -EBADMSG;\n", ""),
+    Wrong("engine-directed-routes-have-lids", MAD, "if (!directed && frame->lid.v != request->route.lid.v)", "if (frame->lid.v != request->route.lid.v)"),
     Wrong("session-sends-by-an-old-clock", PORT_SESSION, "        struct mad_frame frame;\n\n        while (mad_dispatcher_next_send(s->dispatcher, clock_now(), &frame)) {",
           "        struct mad_frame frame;\n        usec_t now = clock_now();\n\n        while (mad_dispatcher_next_send(s->dispatcher, now, &frame)) {"),
     Wrong("session-clock-before-the-answers", PORT_SESSION, "        size_t n = umad_port_take(s->port, s->frames, BATCH);\n        usec_t now = clock_now();\n",

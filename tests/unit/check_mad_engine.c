@@ -428,6 +428,29 @@ START_TEST(malformed_goes_on_waiting)
 }
 END_TEST
 
+/* Another port guessed the transaction ID. Directed routes have no LIDs. */
+START_TEST(answer_of_another_port)
+{
+        _cleanup_(mad_engine_free_p) struct mad_engine *e = new_engine(8);
+        struct mad_request q = request(2, 2, 0);
+        struct mad_frame f, a;
+
+        submit(e, 1, 1, 0);
+        expect_send(e, START, 1, &f);
+        a = answer(&f, 0);
+        a.lid.v++;
+        ck_assert_int_eq(mad_engine_receive(e, START, &a), -EBADMSG);
+        expect_answer_taken(e, START, &f);
+
+        q.route = (struct mad_route) { .hops = 1, .path = { 0, 1 } };
+        ck_assert_int_eq(mad_engine_submit(e, &q), 0);
+        expect_send(e, START, 2, &f);
+        f.lid.v = 7;
+        expect_answer_taken(e, START, &f);
+        ck_assert_uint_eq(counters(e).malformed, 1);
+}
+END_TEST
+
 START_TEST(strays)
 {
         _cleanup_(mad_engine_free_p) struct mad_engine *e = new_engine(8);
@@ -1207,6 +1230,7 @@ static TCase *rules(void)
         tcase_add_test(t, unread_answer_is_not_prompt);
         tcase_add_test(t, answer_after_the_end);
         tcase_add_test(t, malformed_goes_on_waiting);
+        tcase_add_test(t, answer_of_another_port);
         tcase_add_test(t, strays);
         tcase_add_test(t, refused);
         tcase_add_test(t, busy_waits);
