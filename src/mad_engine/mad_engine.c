@@ -18,6 +18,7 @@
 #define TIMEOUT_MAX       (3600 * USEC_PER_SEC)
 #define SLOTS_AT_START    64
 #define SEND_FAILURES_MAX 3
+#define TID_ROUNDS        4
 /* Requests per slot of the window before wants() returns 0: all of them may wait for few destinations. */
 #define BACKLOG_PER_WINDOW_SLOT 64
 
@@ -36,7 +37,8 @@ struct mad_engine {
         usec_t timeout;
         usec_t now;                        /* the latest `now` of a caller */
         uint64_t n_sends;
-        uint32_t next_tid;
+        uint64_t tid_key;
+        uint32_t n_tids;
         unsigned in_flight;
         struct mad_engine_counters counters;
 };
@@ -60,7 +62,7 @@ int mad_engine_new(const struct mad_engine_config *config, struct mad_engine **r
         for (size_t i = 0; i < REST_LEVELS; i++)
                 mad_transaction_list_init(&e->resting[i]);
         e->timeout = config->timeout;
-        e->next_tid = config->first_tid;
+        e->tid_key = config->tid_key;
         *ret = STEAL(e);
         return 0;
 }
@@ -221,12 +223,30 @@ static void check_deadlines(struct mad_engine *e)
                         time_out(e, e->flying[i].first);
 }
 
-/* An ID that no transaction has. IDs count up, so a number comes back only after four thousand million sends. */
+/* A permutation of 32 bits by a key: a Feistel network. */
+static uint32_t permute(uint64_t key, uint32_t n)
+{
+        uint16_t left = (uint16_t) (n >> 16), right = (uint16_t) n;
+
+        for (unsigned round = 0; round < TID_ROUNDS; round++) {
+                uint16_t mixed = left ^ (uint16_t) hash_mix(hash_mix(key, round), right);
+
+                left = right;
+                right = mixed;
+        }
+        return (uint32_t) left << 16 | right;
+}
+
+/* An ID that no transaction has. A number comes back only after four thousand million sends, and a host that sees some IDs cannot
+ * predict others. */
 static uint32_t make_tid(struct mad_engine *e)
 {
-        while (mad_transactions_find(&e->table, e->next_tid) != SLOT_NONE)
-                e->next_tid++;
-        return e->next_tid++;
+        uint32_t tid;
+
+        do
+                tid = permute(e->tid_key, e->n_tids++);
+        while (mad_transactions_find(&e->table, tid) != SLOT_NONE);
+        return tid;
 }
 
 static bool may_send(const struct mad_engine *e)

@@ -38,7 +38,8 @@ struct mad_engine;
 struct mad_engine_config {
         unsigned window;     /* upper bound of MADs in flight, at least 1 */
         usec_t timeout;      /* of the first try */
-        uint32_t first_tid;  /* differs between runs, so that one does not take late answers of the other */
+        uint64_t tid_key;    /* without it nobody can predict transaction IDs. It differs between runs, so that one does not take
+                              * late answers of the other */
 };
 
 struct mad_engine_counters {

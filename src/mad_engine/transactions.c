@@ -10,7 +10,7 @@
 static_assert(HASH_INDEX_NONE == SLOT_NONE, "hash_index_first() returns SLOT_NONE if there is no such transaction");
 
 /* No two destinations have the same hash. They are mixed because they are often, but not always, small consecutive numbers;
- * transaction IDs count up, and are their own hash. */
+ * transaction IDs are mixed already, and are their own hash. */
 static uint64_t hash_of_destination(uint32_t destination)
 {
         return hash_mix(0, destination);

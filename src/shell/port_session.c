@@ -108,9 +108,9 @@ static int new_dispatcher(const struct settings *settings, struct mad_dispatcher
 {
         struct mad_engine_config config = { .window = settings->window, .timeout = settings->timeout };
 
-        /* Any number will do without randomness: it only keeps the transaction IDs of two runs apart. */
-        if (getrandom(&config.first_tid, sizeof(config.first_tid), GRND_NONBLOCK) < 0)
-                config.first_tid = (uint32_t) clock_now();
+        /* Without randomness, right after the boot, any number will do: it still keeps the IDs of two runs apart. */
+        if (getrandom(&config.tid_key, sizeof(config.tid_key), GRND_NONBLOCK) < 0)
+                config.tid_key = clock_now();
         return mad_dispatcher_new(&config, ret);
 }
 

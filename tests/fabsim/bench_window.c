@@ -114,7 +114,7 @@ static void advance_to(struct line *l, uint64_t ns)
 
 static struct score run_engine(const struct bottleneck *b, const struct settings *settings)
 {
-        struct mad_engine_config config = { .window = settings->window, .timeout = settings->timeout, .first_tid = 1 };
+        struct mad_engine_config config = { .window = settings->window, .timeout = settings->timeout, .tid_key = 1 };
         struct mad_engine *e;
         struct mad_request request;
         struct mad_result result;

@@ -62,7 +62,7 @@ static void setup_fabric(struct setup *s)
 static void open_port(struct setup *s)
 {
         struct mad_engine_config config = { .window = 16, .timeout = 500 * USEC_PER_MSEC,
-                                            .first_tid = (uint32_t) prng_next(&s->rng) };
+                                            .tid_key = prng_next(&s->rng) };
 
         ck_assert_int_eq(mad_dispatcher_new(&config, &s->dispatcher), 0);
         mad_dispatcher_set_tasks(s->dispatcher, &s->task, 1);

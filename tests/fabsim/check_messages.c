@@ -835,7 +835,7 @@ static void judge_all(struct world *w)
 
 static void side_init(struct side *side, struct mad_background_task stage)
 {
-        struct mad_engine_config config = { .window = 32, .timeout = 200 * USEC_PER_MSEC, .first_tid = 1 };
+        struct mad_engine_config config = { .window = 32, .timeout = 200 * USEC_PER_MSEC, .tid_key = 1 };
 
         ck_assert_int_eq(mad_engine_new(&config, &side->engine), 0);
         side->stage = stage;

@@ -379,7 +379,7 @@ static void something(struct world *w)
 static void world_init(struct world *w, unsigned seed)
 {
         struct violation_poll_config config = { .interval = INTERVAL };
-        struct mad_engine_config engine = { .window = 32, .timeout = 200 * USEC_PER_MSEC, .first_tid = 1 };
+        struct mad_engine_config engine = { .window = 32, .timeout = 200 * USEC_PER_MSEC, .tid_key = 1 };
 
         memset(w, 0, sizeof(*w));
         w->rng.state = seed;

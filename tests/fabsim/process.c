@@ -307,7 +307,7 @@ static void open_port(struct sim *s, struct process *p, const struct settings *s
         const struct mad_gate gate = control_gate(p->control);
         struct control_port *ret = &a->event.port;
         struct mad_engine_config config = {
-                .window = settings->window, .timeout = settings->timeout, .first_tid = (uint32_t) prng_next(&s->rng),
+                .window = settings->window, .timeout = settings->timeout, .tid_key = prng_next(&s->rng),
         };
 
         *ret = (struct control_port) { .name = "mlx5_0 port 1", .host_guids = &a->guid, .n_host_guids = 1 };

@@ -147,7 +147,7 @@ static struct mad_dispatcher *port;
 
 static void open_port(void)
 {
-        const struct mad_engine_config config = { .window = 128, .timeout = 500 * USEC_PER_MSEC, .first_tid = 1 };
+        const struct mad_engine_config config = { .window = 128, .timeout = 500 * USEC_PER_MSEC, .tid_key = 1 };
         const struct mad_gate gate = control_gate(c);
 
         ck_assert_int_eq(mad_dispatcher_new(&config, &port), 0);

@@ -90,7 +90,7 @@ static struct mad_background_task task_of(struct asker *a)
 
 static struct mad_dispatcher *new_dispatcher(unsigned window)
 {
-        struct mad_engine_config config = { .window = window, .timeout = TIMEOUT, .first_tid = 1 };
+        struct mad_engine_config config = { .window = window, .timeout = TIMEOUT, .tid_key = 1 };
         struct mad_dispatcher *d = NULL;
 
         ck_assert_int_eq(mad_dispatcher_new(&config, &d), 0);

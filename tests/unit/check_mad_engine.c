@@ -12,10 +12,11 @@
 
 /* Room for whatever a broken engine might want to send at once. */
 #define FRAMES 4096
+#define N_TIDS 20000
 
 static struct mad_engine *new_engine(unsigned window)
 {
-        struct mad_engine_config config = { .window = window, .timeout = TIMEOUT, .first_tid = 1000 };
+        struct mad_engine_config config = { .window = window, .timeout = TIMEOUT, .tid_key = 1000 };
         struct mad_engine *e = NULL;
 
         ck_assert_int_eq(mad_engine_new(&config, &e), 0);
@@ -137,7 +138,6 @@ START_TEST(one_request)
         submit(e, 42, 3, 2);
         ck_assert(!mad_engine_is_idle(e));
         expect_send(e, START, 42, &f);
-        ck_assert_uint_eq(mad_frame_tid(&f), 1000);
         ck_assert_uint_eq(f.lid.v, 4);
         ck_assert_uint_eq(f.timeout, TIMEOUT);
         ck_assert(!mad_engine_next_result(e, &result));
@@ -227,11 +227,13 @@ START_TEST(retries_double)
         _cleanup_(mad_engine_free_p) struct mad_engine *e = new_engine(8);
         usec_t now = START;
         struct mad_frame f;
+        uint32_t tid = 0;
 
         submit(e, 1, 1, 4);
         for (size_t i = 0; i < ELEMENTS(factors); i++) {
                 expect_send(e, now, 1, &f);
-                ck_assert_uint_eq(mad_frame_tid(&f), 1000);
+                tid = i == 0 ? mad_frame_tid(&f) : tid;
+                ck_assert_uint_eq(mad_frame_tid(&f), tid);
                 ck_assert_uint_eq(f.timeout, factors[i] * TIMEOUT);
                 ck_assert_uint_eq(mad_engine_deadline(e), now + factors[i] * TIMEOUT);
                 now += factors[i] * TIMEOUT;
@@ -460,7 +462,7 @@ START_TEST(strays)
         submit(e, 2, 1, 0);
         expect_send(e, START, 1, &f);
         a = answer(&f, 0);
-        a.mad[15]++; /* the transaction ID that the second request will have */
+        a.mad[15]++; /* a transaction ID that nothing has */
         ck_assert_int_eq(mad_engine_receive(e, START, &a), 0);
         a.mad[12] ^= 0x80;
         ck_assert_int_eq(mad_engine_receive(e, START, &a), 0);
@@ -801,22 +803,40 @@ START_TEST(clock_jumps_back)
 }
 END_TEST
 
-START_TEST(tid_wrap)
+static void take_tids(uint64_t key, uint32_t ret[N_TIDS])
 {
-        struct mad_engine_config c = { .window = 8, .timeout = TIMEOUT, .first_tid = UINT32_MAX - 2 };
+        struct mad_engine_config c = { .window = 1, .timeout = TIMEOUT, .tid_key = key };
         _cleanup_(mad_engine_free_p) struct mad_engine *e = NULL;
-        struct mad_frame frames[8], none;
+        struct mad_frame f;
 
         ck_assert_int_eq(mad_engine_new(&c, &e), 0);
-        for (uint32_t i = 0; i < 8; i++) {
-                submit(e, i, i, 0);
-                expect_send(e, START, i, &frames[i]);
-                ck_assert_uint_eq(mad_frame_tid(&frames[i]), UINT32_MAX - 2 + i);
+        for (uint32_t i = 0; i < N_TIDS; i++) {
+                submit(e, i, 1, 0);
+                expect_send(e, START, i, &f);
+                ret[i] = mad_frame_tid(&f);
+                expect_answer_taken(e, START, &f);
         }
-        ck_assert(!mad_engine_next_send(e, START, &none));
-        for (uint32_t i = 8; i-- > 0;)
-                expect_answer_taken(e, START, &frames[i]);
-        ck_assert(mad_engine_is_idle(e));
+}
+
+DEFINE_COMPARE(compare_tids, uint32_t, ORDER(*a, *b))
+
+/* No two are equal, neither one nor the distance between two tells the next one, and with another key they are others. */
+START_TEST(transaction_ids)
+{
+        static uint32_t ids[N_TIDS], others[N_TIDS];
+        unsigned n_near = 0, n_same = 0;
+
+        take_tids(1, ids);
+        take_tids(2, others);
+        for (size_t i = 2; i < N_TIDS; i++) {
+                n_near += ids[i] - ids[i - 1] == ids[i - 1] - ids[i - 2];
+                n_same += ids[i] == others[i] || ids[i] - ids[i - 1] == others[i] - others[i - 1];
+        }
+        ck_assert_uint_le(n_near, 2);
+        ck_assert_uint_le(n_same, 2);
+        SORT(ids, N_TIDS, compare_tids);
+        for (size_t i = 1; i < N_TIDS; i++)
+                ck_assert_uint_ne(ids[i], ids[i - 1]);
 }
 END_TEST
 
@@ -1247,7 +1267,7 @@ static TCase *rules(void)
         tcase_add_test(t, send_before_and_retries);
         tcase_add_test(t, send_before_and_failures);
         tcase_add_test(t, clock_jumps_back);
-        tcase_add_test(t, tid_wrap);
+        tcase_add_test(t, transaction_ids);
         return t;
 }
 
