@@ -20,7 +20,8 @@ struct item {
 
 struct m_keys {
         unsigned n_owners;
-        struct item *items; /* ascending GUID. They never move, because realloc() would leave keys in the old memory */
+        struct item *items; /* as in the file. They never move, because realloc() and qsort() would leave keys in other memory */
+        const struct item **sorted; /* ascending GUID */
         size_t n;           /* 0: one key for all */
         uint64_t others;    /* the key of ports that are not in items */
         uint64_t common;
@@ -140,46 +141,44 @@ static void read_line(struct reader *r, unsigned number, const char *line, size_
                 read_single(r, number, &words[0]);
 }
 
-DEFINE_COMPARE(compare_items, struct item, ORDER(a->port_guid.v, b->port_guid.v) ?: ORDER(a->line, b->line))
+DEFINE_COMPARE(compare_guids, __typeof__(struct item *),
+               ORDER((*a)->port_guid.v, (*b)->port_guid.v) ?: ORDER((*a)->line, (*b)->line))
 
 static void sort(struct reader *r)
 {
         struct m_keys *k = r->keys;
 
-        SORT(k->items, k->n, compare_items);
+        for (size_t i = 0; i < k->n; i++)
+                k->sorted[i] = &k->items[i];
+        SORT(k->sorted, k->n, compare_guids);
         for (size_t i = 1; i < k->n && r->n_complaints < MAX_COMPLAINTS; i++)
-                if (k->items[i].port_guid.v == k->items[i - 1].port_guid.v)
-                        (void) complain(r, k->items[i].line, 1, "a line above has a key for this port GUID already");
+                if (k->sorted[i]->port_guid.v == k->sorted[i - 1]->port_guid.v)
+                        (void) complain(r, k->sorted[i]->line, 1, "a line above has a key for this port GUID already");
 }
 
-DEFINE_COMPARE(compare_numbers, uint64_t, ORDER(*a, *b))
+DEFINE_COMPARE(compare_keys, __typeof__(struct item *), ORDER((*a)->key, (*b)->key))
 
 /* Counts how many ports have each key. */
-static int count(struct m_keys *k)
+static void count(struct m_keys *k)
 {
-        uint64_t *sorted = calloc(MAX(k->n, (size_t) 1), sizeof(*sorted));
         size_t most = 0, of_this = 0;
 
-        if (!sorted)
-                return -ENOMEM;
-        for (size_t i = 0; i < k->n; i++)
-                sorted[i] = k->items[i].key;
-        SORT(sorted, k->n, compare_numbers);
+        SORT(k->sorted, k->n, compare_keys);
         for (size_t i = 0; i < k->n; i++) {
-                if (sorted[i] == 0)
+                uint64_t key = k->sorted[i]->key;
+
+                if (key == 0)
                         continue;
-                of_this = i > 0 && sorted[i] == sorted[i - 1] ? of_this + 1 : 1;
+                of_this = i > 0 && key == k->sorted[i - 1]->key ? of_this + 1 : 1;
                 k->n_distinct += of_this == 1;
                 if (of_this > most) {
                         most = of_this;
-                        k->common = sorted[i];
+                        k->common = key;
                 }
         }
         if (most == k->n)
                 k->others = k->common;
-        explicit_bzero(sorted, k->n * sizeof(*sorted));
-        free(sorted);
-        return 0;
+        SORT(k->sorted, k->n, compare_guids);
 }
 
 static int parse(struct reader *r, const char *file_name, const char *bytes, size_t n)
@@ -192,7 +191,8 @@ static int parse(struct reader *r, const char *file_name, const char *bytes, siz
                 return -ENOMEM;
         r->keys->n_owners = 1;
         r->keys->items = calloc(n / MIN_PAIR + 2, sizeof(*r->keys->items));
-        if (!r->keys->items)
+        r->keys->sorted = calloc(n / MIN_PAIR + 2, sizeof(struct item *));
+        if (!r->keys->items || !r->keys->sorted)
                 return -ENOMEM;
         for (unsigned number = 1; r->n_complaints < MAX_COMPLAINTS && scan_line(&rest, &line); number++)
                 read_line(r, number, line.p, (size_t) (line.end - line.p));
@@ -213,7 +213,7 @@ int m_keys_parse(const char *file_name, const char *bytes, size_t n, struct find
                 r.keys->common = r.keys->others;
                 r.keys->n_distinct = 1;
         } else if (e == 0) {
-                e = count(r.keys);
+                count(r.keys);
         }
         if (e == 0)
                 *ret = STEAL(r.keys);
@@ -250,6 +250,7 @@ struct m_keys *m_keys_free(struct m_keys *k)
         if (k->items)
                 explicit_bzero(k->items, (k->n + 1) * sizeof(*k->items)); /* also what was read of a wrong line */
         free(k->items);
+        free(k->sorted);
         explicit_bzero(k, sizeof(*k));
         free(k);
         return NULL;
@@ -259,9 +260,9 @@ struct m_keys *m_keys_free(struct m_keys *k)
 
 static const struct item *find(const struct m_keys *k, struct guid port_guid)
 {
-        size_t i = k ? LOWER_BOUND(item, k->items, k->n, item->port_guid.v < port_guid.v) : 0;
+        size_t i = k ? LOWER_BOUND(item, k->sorted, k->n, (*item)->port_guid.v < port_guid.v) : 0;
 
-        return k && i < k->n && k->items[i].port_guid.v == port_guid.v ? &k->items[i] : NULL;
+        return k && i < k->n && k->sorted[i]->port_guid.v == port_guid.v ? k->sorted[i] : NULL;
 }
 
 uint64_t m_keys_get(const struct m_keys *k, struct guid port_guid)
@@ -321,7 +322,7 @@ bool m_keys_equal(const struct m_keys *a, const struct m_keys *b)
         if (a->n != b->n || a->others != b->others)
                 return false;
         for (size_t i = 0; i < a->n; i++)
-                if (a->items[i].port_guid.v != b->items[i].port_guid.v || a->items[i].key != b->items[i].key)
+                if (a->sorted[i]->port_guid.v != b->sorted[i]->port_guid.v || a->sorted[i]->key != b->sorted[i]->key)
                         return false;
         return true;
 }

@@ -3,12 +3,43 @@
 
 #include <check.h>
 #include <errno.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ib/m_keys.h"
 
 #define G(x) ((struct guid) { (x) })
+
+#define SECRET UINT64_C(0x5ec2e7a1b2c3d4e5)
+
+void __wrap_qsort(void *items, size_t n, size_t size, int (*compare)(const void *, const void *));
+void __real_qsort(void *items, size_t n, size_t size, int (*compare)(const void *, const void *));
+void __wrap_free(void *p);
+void __real_free(void *p);
+
+static unsigned n_exposed, n_sorted;
+
+static bool holds_secret(const void *p, size_t n)
+{
+        const uint64_t secret = SECRET;
+
+        return memmem(p, n, &secret, sizeof(secret));
+}
+
+/* It may copy what it sorts, and does not wipe the copy. */
+void __wrap_qsort(void *items, size_t n, size_t size, int (*compare)(const void *, const void *))
+{
+        n_sorted++;
+        n_exposed += holds_secret(items, n * size);
+        __real_qsort(items, n, size, compare);
+}
+
+void __wrap_free(void *p)
+{
+        n_exposed += p && holds_secret(p, malloc_usable_size(p));
+        __real_free(p);
+}
 
 static struct arena *arena;
 static struct findings findings;
@@ -136,6 +167,22 @@ START_TEST(many)
                 ck_assert_uint_eq(m_keys_get(keys, G(i)), i ^ 0x5555);
         ck_assert_uint_eq(m_keys_get(keys, G(5001)), 0);
         free(text);
+}
+END_TEST
+
+/* No memory that is freed has a key in it. */
+START_TEST(wiped)
+{
+        accept("0x2 0x5ec2e7a1b2c3d4e5\n0x1 0x5ec2e7a1b2c3d4e5\n0x3 0x7\n");
+        ck_assert_uint_eq(m_keys_common(keys), SECRET);
+        ck_assert_uint_eq(m_keys_get(keys, G(1)), SECRET);
+        ck_assert_uint_eq(m_keys_n_distinct(keys), 2);
+        keys = m_keys_free(keys);
+        accept("0x5ec2e7a1b2c3d4e5\n");
+        keys = m_keys_free(keys);
+        ck_assert_int_eq(parse_n("0x0 0x5ec2e7a1b2c3d4e5\n", 23), -EBADMSG);
+        ck_assert_uint_gt(n_sorted, 0);
+        ck_assert_uint_eq(n_exposed, 0);
 }
 END_TEST
 
@@ -277,6 +324,7 @@ int main(void)
         tcase_add_loop_test(c, one_for_each, 0, ELEMENTS(files));
         tcase_add_test(c, all_the_same);
         tcase_add_test(c, many);
+        tcase_add_test(c, wiped);
         tcase_add_test(c, equal);
         tcase_add_loop_test(c, refusing, 0, ELEMENTS(refused));
         tcase_add_test(c, junk);
