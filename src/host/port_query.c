@@ -57,6 +57,8 @@ struct mad_stage port_query_stage(struct port_query *q, uint64_t m_key)
 
 const char *port_query_problem(const struct port_query *q)
 {
+        if (q->outcome == MAD_UNSENT) /* its device was lost or reset; the port is closed before the next sweep */
+                return "this host could not send to it; pkeyd opens it again";
         if (q->outcome != MAD_ANSWERED)
                 return "it does not answer (if it has an M_Key, m_key_file must name it)";
         if (q->info.state == PORT_STATE_NONE || q->info.state == PORT_STATE_DOWN)

@@ -628,6 +628,8 @@ WRONGS += [
     Wrong("query-without-the-key", QUERY, ".key = q->m_key,", ".key = 0,"),
     Wrong("query-init-works", QUERY, "        if (q->info.state == PORT_STATE_INIT)\n", "        if (false)\n"),
     # SM tracking
+    Wrong("query-unsent-is-silent", QUERY, "if (q->outcome == MAD_UNSENT)", "if (false)"),
+    Wrong("query-silent-is-unsent", QUERY, "if (q->outcome == MAD_UNSENT)", "if (q->outcome == MAD_TIMED_OUT)"),
     Wrong("sm-asked-when-it-was-answered", QUERY, "        (void) now;\n        q->outcome = result->outcome;", "        q->asked_at = now;\n        q->outcome = result->outcome;"),
     Wrong("sm-asked-at-the-apply", "src/control/sweep_write.c", ".asked_at = s->query.asked_at,", ".asked_at = c->now,"),
     Wrong("sm-sets-without-a-limit", SM_FOLLOW, "                if (ret->method == MAD_SET)\n                        ret->send_before", "                if (false)\n                        ret->send_before"),

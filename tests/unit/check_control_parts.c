@@ -553,6 +553,9 @@ START_TEST(query_asks_once)
         stage.progress(stage.state, &done, &total);
         ck_assert(done == 1 && total == 1);
         ck_assert_str_eq(port_query_problem(&q), "it does not answer (if it has an M_Key, m_key_file must name it)");
+        stage = port_query_stage(&q, 0x1234);
+        stage.result(stage.state, 0, &(struct mad_result) {.outcome = MAD_UNSENT});
+        ck_assert_str_eq(port_query_problem(&q), "this host could not send to it; pkeyd opens it again");
 }
 END_TEST
 
