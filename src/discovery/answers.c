@@ -65,18 +65,55 @@ static bool names_another(const struct discovery_port *p, uint32_t agent, uint8_
         return p->peer != DISCOVERY_NONE && (p->peer != agent || p->peer_number != number);
 }
 
-/* `agent` answered over the link of `via`, through its port `number`. A link between two switches is queried from one end:
- * this names both. Each end has one peer; for a port the answer over its own link counts, whatever others said before. */
+static void follow_link(struct discovery *d, uint32_t port)
+{
+        struct discovery_port *p = &d->ports[port];
+
+        if (p->is_followed)
+                return;
+        if (d->agents[p->agent].hops >= d->config.max_hops) {
+                d->is_truncated = true;
+                return;
+        }
+        p->is_followed = true;
+        d->n_queries++;
+        discovery_queue_add(d, &d->ports_to_query, port);
+}
+
+/* A device names this port as the end of a link, and the switch reports that the port is down. */
+static void deny_claim(struct discovery *d, const struct discovery_port *p)
+{
+        const struct discovery_agent *a = &d->agents[p->agent];
+
+        discovery_add_conflict(d, p->agent, a->info.node_guid, discovery_place(d, a->via), peer_place(d, p->peer, p->peer_number));
+}
+
+/* The device that answered over the claimant's link names this port. Only the snapshot before can confirm that: otherwise the port
+ * is queried, too, because any device could name it, and what is plugged in there would disappear. */
+static void take_claim(struct discovery *d, uint32_t port, const struct discovery_port *claimant)
+{
+        struct discovery_port *p = &d->ports[port];
+
+        set_peer(d, port, claimant->agent, claimant->number);
+        p->is_confirmed = p->is_confirmed || discovery_was_linked(d, port);
+        if (!p->is_confirmed && p->link == LINK_DOWN)
+                deny_claim(d, p);
+        else if (!p->is_confirmed)
+                follow_link(d, port);
+}
+
+/* `agent` answered over the link of `via`, through its port `number`. Each end has one peer; for a port the answer over its own
+ * link counts, whatever others said before. */
 static void connect_ports(struct discovery *d, uint32_t via, uint32_t agent, uint8_t number)
 {
         struct discovery_port *near = &d->ports[via], *far;
         uint32_t i = discovery_find_port(d, agent, number);
 
         if (names_another(near, agent, number))
-                discovery_add_conflict(d, near->agent, d->agents[near->agent].info.node_guid,
-                                       peer_place(d, near->peer, near->peer_number),
-                                       peer_place(d, agent, number));
+                discovery_add_conflict(d, near->agent, d->agents[near->agent].info.node_guid, peer_place(d, agent, number),
+                                       peer_place(d, near->peer, near->peer_number));
         set_peer(d, via, agent, number);
+        near->is_confirmed = true;
         if (i == DISCOVERY_NONE)
                 return;
         far = &d->ports[i];
@@ -84,7 +121,7 @@ static void connect_ports(struct discovery *d, uint32_t via, uint32_t agent, uin
                 discovery_add_conflict(d, agent, d->agents[agent].info.node_guid,
                                        peer_place(d, far->peer, far->peer_number), discovery_place(d, via));
         else
-                set_peer(d, i, near->agent, near->number);
+                take_claim(d, i, near);
 }
 
 static uint64_t count_queries(const struct node_info *info)
@@ -94,14 +131,33 @@ static uint64_t count_queries(const struct node_info *info)
 
 static void add_agent(struct discovery *d, uint32_t via, const struct node_info *info)
 {
-        uint32_t agent = discovery_add_agent(d, via, info);
+        uint32_t agent = discovery_add_agent(d, via, info), entry;
 
         if (agent == DISCOVERY_NONE)
                 return;
         d->n_queries += count_queries(info);
         discovery_queue_add(d, &d->agents_to_query, agent);
-        if (via != DISCOVERY_NONE)
-                connect_ports(d, via, agent, info->local_port);
+        if (via == DISCOVERY_NONE)
+                return;
+        entry = discovery_find_port(d, agent, info->local_port);
+        if (entry != DISCOVERY_NONE)
+                d->ports[entry].is_confirmed = true; /* until a second link is found */
+        connect_ports(d, via, agent, info->local_port);
+}
+
+/* The agent has a GUID of a switch that was found later. If it is the false one of the two, the ports behind the switch would
+ * disappear: neither is in the snapshot. */
+static void drop_doubtful(struct discovery *d, uint32_t agent)
+{
+        if (agent != DISCOVERY_NONE && !discovery_is_trusted(d, agent))
+                d->ports[d->agents[agent].via].is_confirmed = false;
+}
+
+static void drop_all_doubtful(struct discovery *d, const struct node_info *info)
+{
+        drop_doubtful(d, discovery_find_agent(d, info->port_guid));
+        for (uint32_t i = discovery_find_node(d, info->node_guid); i != DISCOVERY_NONE; i = d->agents[i].next_of_node)
+                drop_doubtful(d, i);
 }
 
 /* Several links lead to a switch. Only one link leads to any other port, and none is expected to lead back to the
@@ -114,14 +170,18 @@ static void node_info_answered(struct discovery *d, uint32_t via, const struct n
                 return;
         if (known != DISCOVERY_NONE && info->type == NODE_SWITCH && is_same_node(&d->agents[known].info, info)) {
                 connect_ports(d, via, known, info->local_port);
+                discovery_take_second_link(d, known, via);
                 return;
         }
         other = find_conflict(d, info);
-        if (other == DISCOVERY_NONE)
+        if (other == DISCOVERY_NONE) {
                 add_agent(d, via, info);
-        else
-                discovery_add_conflict(d, other, known == other ? info->port_guid : info->node_guid,
-                                       discovery_place(d, d->agents[other].via), discovery_place(d, via));
+                return;
+        }
+        discovery_add_conflict(d, other, known == other ? info->port_guid : info->node_guid,
+                               discovery_place(d, d->agents[other].via), discovery_place(d, via));
+        if (info->type == NODE_SWITCH)
+                drop_all_doubtful(d, info);
 }
 
 /* A wrong M_Key gets no answer, as a lost MAD does. The port counts every wrong key, so there is one second try. */
@@ -129,7 +189,7 @@ static void try_second_m_key(struct discovery *d, uint32_t port)
 {
         struct discovery_port *p = &d->ports[port];
 
-        if (p->is_second_try || !discovery_has_second_m_key(d, port))
+        if (p->is_second_try || discovery_first_m_key(d, port) == discovery_second_m_key(d, port))
                 return;
         p->is_second_try = true;
         p->tries = 0;
@@ -154,16 +214,6 @@ void discovery_node_info_ended(struct discovery *d, uint32_t port, const struct 
 
 /* --- attributes ------------------------------------------------------------------------------------------------------ */
 
-static void follow_link(struct discovery *d, uint32_t port)
-{
-        if (d->agents[d->ports[port].agent].hops >= d->config.max_hops) {
-                d->is_truncated = true;
-                return;
-        }
-        d->n_queries++;
-        discovery_queue_add(d, &d->ports_to_query, port);
-}
-
 static void take_link(struct discovery *d, uint32_t port, const struct port_info *info)
 {
         struct discovery_port *p = &d->ports[port];
@@ -172,8 +222,10 @@ static void take_link(struct discovery *d, uint32_t port, const struct port_info
         p->enforce_inbound = info->enforce_inbound;
         p->enforce_outbound = info->enforce_outbound;
         p->link = info->link_up && info->state != PORT_STATE_DOWN ? LINK_UP : LINK_DOWN;
-        if (p->link == LINK_UP && p->peer == DISCOVERY_NONE)
+        if (p->link == LINK_UP && !p->is_confirmed)
                 follow_link(d, port);
+        else if (!p->is_confirmed && p->peer != DISCOVERY_NONE)
+                deny_claim(d, p);
 }
 
 static void take_port_info(struct discovery *d, uint32_t agent, const uint8_t *data)
@@ -260,13 +312,12 @@ static void next_query(struct discovery_agent *a)
         }
 }
 
-/* The other end of a link between switches has named this port, so the link is up, and whether the port enforces partitions
- * is of no interest. */
+/* A confirmed link between switches is up, and whether the port enforces partitions is of no interest. */
 static bool is_known(const struct discovery *d, const struct discovery_agent *a)
 {
         const struct discovery_port *p = &d->ports[a->first_port + a->number - 1u];
 
-        return a->has_active_port && p->peer != DISCOVERY_NONE && d->agents[p->peer].info.type == NODE_SWITCH;
+        return a->has_active_port && p->is_confirmed && d->agents[p->peer].info.type == NODE_SWITCH;
 }
 
 static uint64_t count_queries_left(const struct discovery_agent *a)

@@ -85,7 +85,7 @@ static void query_link(struct discovery *d, uint32_t port, struct mad_request *r
         *ret = (struct mad_request) {
                 .destination = link_destination(port), .cookie = make_cookie(QUERY_NODE_INFO, port, 0), .method = MAD_GET,
                 .attribute = SMP_ATTR_NODE_INFO,
-                .key = is_second_try ? m_keys_common(d->config.m_keys) : discovery_first_m_key(d, port),
+                .key = is_second_try ? discovery_second_m_key(d, port) : discovery_first_m_key(d, port),
         };
         mad_stage_set_retries(ret, d->config.retries, link_was_silent(d, port), port == DISCOVERY_NONE ? 0 : d->ports[port].tries);
         discovery_get_route(d, port, &ret->route);
@@ -117,12 +117,12 @@ static void query_agent(struct discovery *d, uint32_t agent, struct mad_request 
         a->in_flight = true;
 }
 
-/* A port whose peer was named from the other end in the meantime is not queried. */
+/* A port whose link was confirmed in the meantime is not queried. */
 static uint32_t next_port(struct discovery *d)
 {
         uint32_t i = discovery_queue_take(d, &d->ports_to_query);
 
-        while (i != DISCOVERY_NONE && d->ports[i].peer != DISCOVERY_NONE) {
+        while (i != DISCOVERY_NONE && d->ports[i].is_confirmed) {
                 d->n_ended++;
                 i = discovery_queue_take(d, &d->ports_to_query);
         }
@@ -145,6 +145,8 @@ static bool discovery_next(void *state, usec_t now, struct mad_request *ret)
                 query_link(d, i, ret);
         } else if ((i = discovery_queue_take(d, &d->agents_to_query)) != DISCOVERY_NONE) {
                 query_agent(d, i, ret);
+        } else if ((i = discovery_next_entry(d)) != DISCOVERY_NONE) {
+                query_link(d, i, ret);
         } else {
                 return false;
         }
@@ -272,7 +274,7 @@ int discovery_learn_links(const struct discovery *d, struct discovery_links *lin
                 const struct discovery_port *p = &d->ports[i];
                 int r;
 
-                if (p->peer == DISCOVERY_NONE || d->agents[p->agent].has_changed || d->agents[p->peer].has_changed)
+                if (discovery_peer(d, i) == DISCOVERY_NONE || d->agents[p->agent].has_changed || d->agents[p->peer].has_changed)
                         continue;
                 r = discovery_links_set(links, d->agents[p->agent].info.port_guid, p->number, d->agents[p->peer].info.port_guid);
                 if (r == -ENOMEM)

@@ -32,16 +32,27 @@
  * - A GUID has one place. The agent found first stays, with its own attributes. A second place is listed as a
  *   *conflict*, and so is a switch port that two links lead to. An agent with a conflict is reached by its directed
  *   route only, because the other device may have the same LID.
- * - A switch is queried once, however many links lead to it. A link between two switches is followed from one end: the
- *   answer names the port at the other, whose PortInfo is then needed only to see whether the switch has an active port.
+ * - A switch is queried once, however many links lead to it. An answer over the link of one switch names a port of
+ *   another: that is a *claim* of whatever device answered. The port named is queried, too, unless the snapshot before
+ *   has the link. If it does not name the other end, its own answer counts, and the claimant is silent: a false claim
+ *   must not hide what is plugged in there. PortInfo of a confirmed link is needed only to see whether the switch has
+ *   an active port.
+ * - A device that is found first and answers as a switch hides all ports behind the true one. Therefore a switch that
+ *   several links lead to is left over one link by the port by which it was entered over another, and the switch at
+ *   that end must answer. If it does not, or if the second device differs in NodeInfo, two devices claim to be the
+ *   switch. It is not known which one lies: neither is in the snapshot, nor what was found through the first, and the
+ *   links to them are silent. A switch found over a link that the snapshot before has needs no such check.
+ * - Both checks together are one NodeInfo for each link between switches in a first walk, and none in later ones. They
+ *   do not detect devices at both ends of an invented link, a device with several links that shadows a switch, or one
+ *   that is plugged in at the other end of a cable that the snapshot before has.
  *
  * Invariants of the snapshot: every switch port in it (and the local port) whose link is up, or was not read, leads to
  * a node in the snapshot or is silent. A CA or router port other than the local one is in it only together with its
  * link. Links are mutual. Every node GUID and every port GUID is in it once.
  *
  * M_Keys: a request carries the M_Key of the port it is sent to. Until NodeInfo has named that port, this is the key
- * of the expected peer (links.h), or the most common key. If the expected peer's key gets no answer, the common key is
- * tried once; a third key is never tried, because the port counts each wrong one. A device that claims the GUID of
+ * of the claimant, else of the expected peer (links.h), or the most common key. If it gets no answer, the next of these
+ * is tried once; a third key is never tried, because the port counts each wrong one. A device that claims the GUID of
  * another port is sent that port's key: M_Keys do not protect against such a device.
  *
  * Ownership: the walk owns all that it learned until discovery_free(). The snapshot belongs to its arena and borrows
@@ -65,8 +76,9 @@ struct discovery_config {
         const struct m_keys *m_keys;            /* borrows; NULL: none */
         const struct discovery_links *expected; /* borrows; NULL: no peer is expected */
         struct guid local_port;                 /* GUID of the local port, for its M_Key; 0: unknown */
-        const struct subnet *before;            /* borrows; NULL: none. Ports and nodes that did not answer then get fewer
-                                                 * retries (STAGE_RETRIES_AGAIN) */
+        const struct subnet *before;            /* borrows; NULL: none. Its links between switches are not confirmed again.
+                                                 * Ports and nodes that did not answer then get fewer retries
+                                                 * (STAGE_RETRIES_AGAIN) */
         const struct known *known;              /* borrows; NULL: none. Names of nodes without a NodeDescription */
         const struct discovery *interrupted;    /* borrows; NULL: none. An abandoned walk (stage.h): its unanswered tries count
                                                  * for this one, which still tries each request once */

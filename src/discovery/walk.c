@@ -77,11 +77,13 @@ static void add_to_node(struct discovery *d, uint32_t agent)
 uint32_t discovery_add_agent(struct discovery *d, uint32_t via, const struct node_info *info)
 {
         struct discovery_agent a = {
-                .info = *info, .via = via, .first_port = d->n_ports, .next_of_node = DISCOVERY_NONE, .next = DISCOVERY_NONE,
+                .info = *info, .via = via, .first_port = d->n_ports, .second = DISCOVERY_NONE, .next_of_node = DISCOVERY_NONE,
+                .next = DISCOVERY_NONE,
                 .hops = via == DISCOVERY_NONE ? 0 : (uint8_t) (d->agents[d->ports[via].agent].hops + 1), .query = QUERY_DESCRIPTION,
         };
         uint32_t agent = d->n_agents, n_ports = discovery_count_ports(&a);
 
+        a.shared_hops = a.hops;
         if (agent >= d->config.max_nodes || n_ports > d->config.max_ports - d->n_ports) {
                 d->is_truncated = true;
                 return DISCOVERY_NONE;
@@ -145,15 +147,105 @@ void discovery_add_conflict(struct discovery *d, uint32_t agent, struct guid gui
         d->n_conflicts++;
 }
 
+/* --- links between switches ------------------------------------------------------------------------------------------ */
+
+bool discovery_was_linked(const struct discovery *d, uint32_t port)
+{
+        const struct discovery_port *p = &d->ports[port];
+        struct subnet_place far = { d->agents[p->peer].info.node_guid, p->peer_number };
+
+        return d->config.before && subnet_has_link(d->config.before, discovery_place(d, port), far);
+}
+
+uint32_t discovery_peer(const struct discovery *d, uint32_t port)
+{
+        const struct discovery_port *p = &d->ports[port];
+        uint32_t far = p->peer == DISCOVERY_NONE ? DISCOVERY_NONE : discovery_find_port(d, p->peer, p->peer_number);
+
+        if (!p->is_confirmed)
+                return DISCOVERY_NONE;
+        if (far == DISCOVERY_NONE)
+                return p->peer;
+        if (!d->ports[far].is_confirmed || d->ports[far].peer != p->agent || d->ports[far].peer_number != p->number)
+                return DISCOVERY_NONE;
+        return p->peer;
+}
+
+bool discovery_is_trusted(const struct discovery *d, uint32_t agent)
+{
+        uint32_t via = d->agents[agent].via;
+
+        return via == DISCOVERY_NONE || d->agents[d->ports[via].agent].info.type != NODE_SWITCH || discovery_was_linked(d, via);
+}
+
+/* Every agent was found through one with a lower index. */
+static uint8_t count_shared_hops(const struct discovery *d, uint32_t x, uint32_t y)
+{
+        while (x != y) {
+                uint32_t *last = x > y ? &x : &y;
+
+                *last = d->ports[d->agents[*last].via].agent;
+        }
+        return d->agents[x].hops;
+}
+
+void discovery_take_second_link(struct discovery *d, uint32_t agent, uint32_t via)
+{
+        struct discovery_agent *a = &d->agents[agent];
+        uint8_t hops = d->agents[d->ports[via].agent].hops, shared = count_shared_hops(d, d->ports[via].agent, agent);
+
+        if (shared >= a->shared_hops || discovery_is_trusted(d, agent))
+                return;
+        if (hops + 2 > d->config.max_hops) {
+                d->is_truncated = true;
+                return;
+        }
+        a->second = via;
+        a->shared_hops = shared;
+        if (agent < d->n_entries)
+                d->n_entries = d->n_entries_due = agent;
+}
+
+static uint32_t find_entry(const struct discovery *d, uint32_t agent)
+{
+        return discovery_find_port(d, agent, d->agents[agent].info.local_port);
+}
+
+uint32_t discovery_next_entry(struct discovery *d)
+{
+        if (d->n_in_flight == 0)
+                d->n_entries_due = d->n_agents;
+        while (d->n_entries < d->n_entries_due) {
+                uint32_t agent = d->n_entries++;
+
+                if (d->agents[agent].second != DISCOVERY_NONE) {
+                        d->n_queries++;
+                        d->ports[find_entry(d, agent)].is_confirmed = false;
+                        return find_entry(d, agent);
+                }
+        }
+        return DISCOVERY_NONE;
+}
+
+/* The link over which a route comes to the switch of this port. */
+static uint32_t link_to_switch(const struct discovery *d, uint32_t port)
+{
+        const struct discovery_agent *a = &d->agents[d->ports[port].agent];
+
+        return a->second != DISCOVERY_NONE && port == find_entry(d, d->ports[port].agent) ? a->second : a->via;
+}
+
 void discovery_get_route(const struct discovery *d, uint32_t via, struct mad_route *ret)
 {
+        uint32_t link = via == DISCOVERY_NONE ? DISCOVERY_NONE : link_to_switch(d, via);
+
         *ret = (struct mad_route) {};
         if (via == DISCOVERY_NONE)
                 return;
-        ret->hops = (uint8_t) (d->agents[d->ports[via].agent].hops + 1);
+        ret->hops = link == DISCOVERY_NONE ? 1 : (uint8_t) (d->agents[d->ports[link].agent].hops + 2);
         for (uint8_t i = ret->hops; i > 0; i--) {
                 ret->path[i] = d->ports[via].number;
-                via = d->agents[d->ports[via].agent].via;
+                via = i == ret->hops ? link : d->agents[d->ports[via].agent].via;
         }
 }
 
@@ -169,24 +261,42 @@ static struct guid expected_peer(const struct discovery *d, uint32_t port)
         return discovery_links_get(d->config.expected, d->agents[p->agent].info.port_guid, p->number);
 }
 
-uint64_t discovery_first_m_key(const struct discovery *d, uint32_t port)
+static uint64_t m_key_of(const struct discovery *d, struct guid peer)
 {
-        struct guid peer = expected_peer(d, port);
-
         return peer.v ? m_keys_get(d->config.m_keys, peer) : m_keys_common(d->config.m_keys);
 }
 
-bool discovery_has_second_m_key(const struct discovery *d, uint32_t port)
+static bool is_named(const struct discovery *d, uint32_t port)
 {
-        return discovery_first_m_key(d, port) != m_keys_common(d->config.m_keys);
+        return port != DISCOVERY_NONE && d->ports[port].peer != DISCOVERY_NONE;
+}
+
+uint64_t discovery_first_m_key(const struct discovery *d, uint32_t port)
+{
+        struct guid peer = is_named(d, port) ? d->agents[d->ports[port].peer].info.port_guid : expected_peer(d, port);
+
+        return m_key_of(d, peer);
+}
+
+uint64_t discovery_second_m_key(const struct discovery *d, uint32_t port)
+{
+        return m_key_of(d, is_named(d, port) ? expected_peer(d, port) : (struct guid) { 0 });
 }
 
 /* --- the end ---------------------------------------------------------------------------------------------------------- */
+
+static bool has_entry(const struct discovery *d)
+{
+        for (uint32_t i = d->n_entries; i < d->n_agents; i++)
+                if (d->agents[i].second != DISCOVERY_NONE)
+                        return true;
+        return false;
+}
 
 bool discovery_is_done(const struct discovery *d)
 {
         if (d->n_in_flight > 0)
                 return false;
         return d->error < 0 || (d->is_started && d->ports_to_query.first == DISCOVERY_NONE &&
-                                d->agents_to_query.first == DISCOVERY_NONE);
+                                d->agents_to_query.first == DISCOVERY_NONE && !has_entry(d));
 }

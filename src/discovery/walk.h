@@ -31,10 +31,12 @@ enum discovery_query {
 struct discovery_agent {
         struct node_info info;      /* the first answer */
         uint32_t via;               /* the port through which it was found; DISCOVERY_NONE: it is the local one */
+        uint32_t second;            /* of a switch: another port that leads to it, see discovery_take_second_link() */
         uint32_t first_port;        /* index of port 1 of a switch, or of the local port */
         uint32_t next_of_node;      /* the next port of the same CA or router */
         uint32_t next;              /* in agents_to_query */
         uint8_t hops;
+        uint8_t shared_hops;        /* of the routes over `via` and `second`; `hops`: there is no second */
         enum discovery_query query; /* the next one, or the one that is in flight */
         uint8_t number;             /* port number of QUERY_EXTERNAL_PORT */
         uint8_t timeouts;           /* requests that were not answered */
@@ -64,7 +66,7 @@ enum discovery_link_state {
 /* An external port of a switch, or the local port. */
 struct discovery_port {
         uint32_t agent;
-        uint32_t peer;             /* the agent at the other end; DISCOVERY_NONE: no agent answered */
+        uint32_t peer;             /* the agent at the other end, as far as is known; DISCOVERY_NONE: no agent answered */
         uint32_t next;             /* in ports_to_query */
         uint8_t number;
         uint8_t peer_number;       /* LocalPortNum of the peer's NodeInfo */
@@ -74,7 +76,9 @@ struct discovery_port {
         uint8_t enforce_inbound : 1;
         uint8_t enforce_outbound : 1;
         uint8_t in_flight : 1;
-        uint8_t is_second_try : 1; /* with the common M_Key */
+        uint8_t is_second_try : 1; /* with another M_Key */
+        uint8_t is_followed : 1;   /* NodeInfo over its link was queued */
+        uint8_t is_confirmed : 1;  /* `peer` is not only the claim of the device at the other end */
 };
 
 /* A FIFO through the `next` of agents or of ports. */
@@ -92,6 +96,7 @@ struct discovery {
         struct hash_index by_node_guid; /* the first agent of each node */
         struct discovery_queue ports_to_query, agents_to_query;
         uint32_t n_in_flight;
+        uint32_t n_entries, n_entries_due; /* agents that discovery_next_entry() passed, and may pass now */
         bool is_started;
         bool is_local_in_flight;        /* the first NodeInfo of the local port */
         enum mad_outcome local_failure; /* of the last request to the local port that was not answered */
@@ -124,17 +129,35 @@ void discovery_add_conflict(struct discovery *d, uint32_t agent, struct guid gui
                             struct subnet_place second);
 struct subnet_place discovery_place(const struct discovery *d, uint32_t via);
 
-/* The directed route that leaves through this port; DISCOVERY_NONE: the route of no hops. */
+/* The agent at the other end of this port's link. DISCOVERY_NONE: none answered, or the two ends do not confirm the link. */
+uint32_t discovery_peer(const struct discovery *d, uint32_t port);
+
+/* True if no other device can be taken for the agent: the local port, what is plugged into that, and what was found over a link
+ * between switches that the snapshot before has. */
+bool discovery_is_trusted(const struct discovery *d, uint32_t agent);
+/* True if the snapshot before has the link of this port to its peer. */
+bool discovery_was_linked(const struct discovery *d, uint32_t port);
+
+/* The link of `via` leads to a switch that was found over another link. Of all such links, the one whose route has the fewest hops
+ * in common with that of the switch becomes its second one: all links that one device invents lie behind that device. */
+void discovery_take_second_link(struct discovery *d, uint32_t agent, uint32_t via);
+/* The next port by which a switch with a second link was entered, after all other queries. NodeInfo is sent through it over the
+ * second link, and confirms that both links lead to one switch. DISCOVERY_NONE: there is none left, or other queries are in
+ * flight. */
+uint32_t discovery_next_entry(struct discovery *d);
+
+/* The directed route that leaves through this port; if a switch was entered there and has a second link, over that. DISCOVERY_NONE:
+ * the route of no hops. */
 void discovery_get_route(const struct discovery *d, uint32_t via, struct mad_route *ret);
 
 /* True if nothing is in flight and nothing is left to query. */
 bool discovery_is_done(const struct discovery *d);
 
-/* The M_Key for NodeInfo over the link of this port (DISCOVERY_NONE: to the local port): that of the expected peer, or the
- * common one. */
+/* The M_Key for NodeInfo over the link of this port (DISCOVERY_NONE: to the local port): that of the peer that was named from the
+ * other end, or of the expected one, or the common one. */
 uint64_t discovery_first_m_key(const struct discovery *d, uint32_t port);
-/* True if it is not the common one, so that the common one is a second key to try. */
-bool discovery_has_second_m_key(const struct discovery *d, uint32_t port);
+/* The other key to try: that of the expected peer if another one was named, or the common one. */
+uint64_t discovery_second_m_key(const struct discovery *d, uint32_t port);
 
 /* Adds a request without an answer to `tries` of a port or an agent. */
 #define DISCOVERY_MAX_TRIES 15 /* that are counted */

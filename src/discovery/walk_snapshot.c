@@ -31,14 +31,17 @@ static uint8_t endport_number(const struct discovery_agent *a)
 /* --- selection ------------------------------------------------------------------------------------------------------- */
 
 /* A CA or router port is in the snapshot only with its link: the switch port beside it decides what the policy grants
- * it. */
-static bool is_selected(const struct discovery *d, const struct discovery_agent *a)
+ * it. What was found through an agent that is dropped may be an invention of the device that answered there. */
+static bool is_selected(const struct discovery *d, uint32_t agent)
 {
+        const struct discovery_agent *a = &d->agents[agent];
+
         if (a->has_changed)
                 return false;
-        if (is_switch(a) || a->via == DISCOVERY_NONE)
+        if (a->via == DISCOVERY_NONE)
                 return true;
-        return !d->agents[d->ports[a->via].agent].has_changed && a->state != PORT_STATE_DOWN;
+        return discovery_peer(d, a->via) == agent && d->agents[d->ports[a->via].agent].is_in_snapshot &&
+               (is_switch(a) || a->state != PORT_STATE_DOWN);
 }
 
 /* --- routes ---------------------------------------------------------------------------------------------------------- */
@@ -160,7 +163,8 @@ static int find_peers(const struct conversion *c, const struct discovery_agent *
         }
         for (uint32_t i = 0; i < discovery_count_ports(a); i++) {
                 const struct discovery_port *p = &d->ports[a->first_port + i];
-                const struct discovery_agent *peer = p->peer == DISCOVERY_NONE ? NULL : &d->agents[p->peer];
+                uint32_t agent = discovery_peer(d, a->first_port + i);
+                const struct discovery_agent *peer = agent == DISCOVERY_NONE ? NULL : &d->agents[agent];
                 uint64_t bit = UINT64_C(1) << (p->number % 64);
 
                 if (p->link == LINK_DOWN)
@@ -320,9 +324,13 @@ static void select_agents(struct conversion *c)
         struct discovery *d = c->d;
 
         for (uint32_t i = 0; i < d->n_agents; i++) {
-                d->agents[i].is_in_snapshot = is_selected(d, &d->agents[i]);
-                if (d->agents[i].is_in_snapshot)
-                        claim_lids(c, &d->agents[i]);
+                struct discovery_agent *a = &d->agents[i];
+
+                a->is_in_snapshot = is_selected(d, i);
+                if (a->is_in_snapshot)
+                        claim_lids(c, a);
+                else if (a->second != DISCOVERY_NONE && !a->has_conflict && discovery_peer(d, a->via) != i)
+                        discovery_add_conflict(d, i, a->info.node_guid, discovery_place(d, a->via), discovery_place(d, a->second));
         }
         c->may_route_by_lid = d->agents[DISCOVERY_LOCAL].lid.v != 0 && is_up(&d->agents[DISCOVERY_LOCAL]);
 }

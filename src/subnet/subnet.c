@@ -211,6 +211,19 @@ uint32_t subnet_count_silent(const struct subnet *s)
         return n;
 }
 
+bool subnet_has_link(const struct subnet *s, struct subnet_place a, struct subnet_place b)
+{
+        uint32_t node = subnet_find_node(s, a.node);
+        const struct subnet_node *n = node == SUBNET_NONE ? NULL : &s->nodes[node];
+        uint32_t link = 0;
+
+        if (!n || !subnet_port_leads_to_switch(n, a.number))
+                return false;
+        for (uint8_t i = 0; i < a.number; i++)
+                link += subnet_port_leads_to_switch(n, i);
+        return link < n->n_links && n->links[link].node.v == b.node.v && n->links[link].number == b.number;
+}
+
 const struct subnet_conflict *subnet_find_conflict(const struct subnet *s, struct guid node, uint8_t number)
 {
         uint32_t n = subnet_find_node(s, node);

@@ -46,7 +46,8 @@ struct subnet_node {
         uint64_t silent_ports[4];           /* a bit for each port number: its link is up, but the device at the other end did
                                              * not answer discovery and is not in the snapshot */
         uint64_t switch_ports[4];           /* a bit for each port number: a switch of the snapshot is at the other end */
-        struct subnet_place *links;         /* of a switch: the ports of other switches that it is connected to */
+        struct subnet_place *links;         /* of a switch: the ports of other switches that it is connected to, in
+                                             * the order of its own in switch_ports */
         uint16_t n_links;
         const char *description;            /* NodeDescription, escaped, without trailing blanks; never NULL */
         const char *name;                   /* "" if the description names no host */
@@ -76,7 +77,8 @@ struct subnet_port {
 
 /* A node GUID or port GUID that was found in two places: two devices have it, or a cable was moved during discovery (then the next
  * discovery finds it once). The device found first is in the snapshot, and is reached by its directed route, because both may have
- * the same LID. The port at the second place counts as silent. */
+ * the same LID. The port at the second place counts as silent. If the second device claims to be a switch, so does the port at the
+ * first place, unless the snapshot before had its link, and neither device is in this one. */
 struct subnet_conflict {
         struct guid guid;
         struct subnet_place places[2];
@@ -165,6 +167,9 @@ static inline bool subnet_port_leads_to_switch(const struct subnet_node *n, uint
 {
         return n->switch_ports[number / 64] >> (number % 64) & 1;
 }
+
+/* True if the snapshot has a link between switches from place a, the port of one of them, to place b. */
+bool subnet_has_link(const struct subnet *s, struct subnet_place a, struct subnet_place b);
 
 /* Of a silent port: the conflict whose second place it is, so that the device there did answer, with a GUID that was found
  * elsewhere. NULL: none is in the list. */

@@ -249,7 +249,7 @@ START_TEST(one_of_two_guids_is_a_duplicate)
         f.nodes[twin].guid = f.nodes[leaf2].guid; /* the GUID of a switch, which is found over two links */
         ck_assert_int_eq(discover(), 0);
         ck_assert_uint_eq(subnet->n_conflicts_all, 2);
-        ck_assert_uint_eq(subnet_count_silent(subnet), 2);
+        ck_assert_uint_eq(subnet_count_silent(subnet), 3);
         f.nodes[twin].guid.v = 0xabd;
         ck_assert_int_eq(discover(), 0);
         ck_assert_uint_eq(subnet->n_conflicts_all, 0);
@@ -301,7 +301,8 @@ START_TEST(duplicate_of_the_local_port)
 }
 END_TEST
 
-/* Two switches with the same GUID: a link whose ends name different peers shows it. */
+/* Two switches with the same GUID: a link whose ends name different peers shows it. The twin is in no
+ * snapshot, nor is leaf 2 if the twin was found first: the hosts of the other one would be absent. */
 START_TEST(two_switches_with_one_guid)
 {
         unsigned twin = fabsim_add_node(&f, NODE_SWITCH, 6, 8, "leaf2 of two words");
@@ -318,15 +319,16 @@ START_TEST(two_switches_with_one_guid)
                 ck_assert_uint_gt(subnet->n_conflicts_all, 0);
                 for (uint32_t i = 0; i < subnet->n_conflicts; i++)
                         ck_assert_uint_eq(subnet->conflicts[i].guid.v, guid_of(leaf2).v);
-                ck_assert(mad_route_is_directed(&port(leaf2, 0)->route));
-                /* only one of them was walked through */
-                ck_assert(has_node(behind) != has_node(host_b));
+                ck_assert(!has_node(behind));
+                ck_assert(has_node(leaf2) == has_node(host_b));
+                ck_assert_uint_eq(subnet_count_silent(subnet), has_node(leaf2) ? 1 : 3);
+                ck_assert(!has_node(leaf2) || mad_route_is_directed(&port(leaf2, 0)->route));
         }
         f.nodes[twin].num_ports = 5; /* NodeInfo differs: a conflict at both links to leaf 2 */
         order = FIRST_COME;
         ck_assert_int_eq(discover(), 0);
         ck_assert_uint_eq(subnet->n_conflicts_all, 2);
-        ck_assert_uint_eq(subnet_count_silent(subnet), 2);
+        ck_assert_uint_eq(subnet_count_silent(subnet), 3);
 }
 END_TEST
 
@@ -385,24 +387,26 @@ static unsigned both_name(const struct mad_request *request)
         return is_over_leaf1(request, 6) || is_over_leaf2(request, 4);
 }
 
-static const struct {
-        unsigned (*rank)(const struct mad_request *request);
-        unsigned n_over_second_cable;
-} second_cable[] = { { leaf1_names, 1 }, { leaf2_names, 1 }, { both_name, 2 } };
+static unsigned (*const second_cable[])(const struct mad_request *request) = { leaf1_names, leaf2_names, both_name };
 
-/* The second cable between the leaves is followed from the end that is known first, and names both ends. If it is
- * followed from both ends at once, the answers agree. */
-START_TEST(second_cable_is_followed_from_one_end)
+/* The second cable between the leaves is queried once from each end, whichever end is known first. If the snapshot before has it,
+ * one end is enough. */
+START_TEST(second_cable_is_queried_from_both_ends)
 {
-        rules.rank = second_cable[_i].rank;
+        rules.rank = second_cable[_i];
         rules.lose = count_second_cable;
         n_over_second_cable = 0;
         ck_assert_int_eq(discover(), 0);
-        ck_assert_uint_eq(n_over_second_cable, second_cable[_i].n_over_second_cable);
+        ck_assert_uint_eq(n_over_second_cable, 2);
         ck_assert_uint_eq(subnet->n_conflicts_all, 0);
         ck_assert_uint_eq(subnet_count_silent(subnet), 0);
         ck_assert_uint_eq(discovery_links_get(links, guid_of(leaf1), 6).v, guid_of(leaf2).v);
         ck_assert_uint_eq(discovery_links_get(links, guid_of(leaf2), 4).v, guid_of(leaf1).v);
+        config.before = subnet;
+        n_over_second_cable = 0;
+        ck_assert_int_eq(discover(), 0);
+        ck_assert_uint_eq(n_over_second_cable, rules.rank == both_name ? 2 : 1);
+        ck_assert_uint_eq(subnet_count_silent(subnet) + subnet->n_conflicts_all, 0);
 }
 END_TEST
 
@@ -416,9 +420,12 @@ static unsigned port_info_then_node_info(const struct mad_request *request)
         return is_over_leaf1(request, 6) ? 2 : is_port_info_of_port_4(request);
 }
 
-/* Leaf 2's port 4 is up, and before its own NodeInfo is sent, the answer over leaf 1's port 6 names it. */
+/* Leaf 2's port 4 is up, and before its own NodeInfo is sent, the answer over leaf 1's port 6 names it, as the snapshot before
+ * does. */
 START_TEST(named_before_it_is_queried)
 {
+        ck_assert_int_eq(discover(), 0);
+        config.before = subnet;
         rules.rank = port_info_then_node_info;
         rules.together = is_port_info_of_port_4;
         rules.lose = count_second_cable;
@@ -443,18 +450,20 @@ static unsigned port_6_last(const struct mad_request *request)
         return is_over_leaf1(request, 6);
 }
 
-/* Host B is there: it keeps its place, and its link is the one that is learned. */
+/* Host B is there: it keeps its place, and its link is the one that is learned. The cable is not in the snapshot. */
 START_TEST(two_links_lead_to_one_port)
 {
         rules.change = leads_to_port_1;
         rules.rank = port_6_last;
         ck_assert_int_eq(discover(), 0);
         ck_assert_uint_eq(subnet->n_conflicts_all, 2);
-        assert_conflict(0, guid_of(leaf1), place(leaf2, 4), place(leaf2, 1));
+        assert_conflict(0, guid_of(leaf1), place(leaf2, 1), place(leaf2, 4));
         assert_conflict(1, guid_of(leaf2), place(host_b, 1), place(leaf1, 6));
         ck_assert_ptr_eq(peer(port(host_b, 1)), port(leaf2, 1));
         ck_assert_uint_eq(discovery_links_get(links, guid_of(leaf2), 1).v, f.nodes[host_b].ports[1].guid.v);
-        ck_assert_uint_eq(subnet_count_silent(subnet) + count_incomplete(), 0);
+        ck_assert(subnet_port_is_silent(node(leaf1), 6));
+        ck_assert(subnet_port_is_silent(node(leaf2), 4));
+        ck_assert_uint_eq(subnet_count_silent(subnet) + count_incomplete(), 2);
         ck_assert(mad_route_is_directed(&port(leaf1, 0)->route));
         ck_assert(mad_route_is_directed(&port(leaf2, 0)->route));
         ck_assert(!mad_route_is_directed(&port(host_b, 1)->route));
@@ -485,9 +494,168 @@ START_TEST(own_answer_counts_more_than_a_claim)
         rules.rank = claim_first;
         ck_assert_int_eq(discover(), 0);
         ck_assert_uint_eq(subnet->n_conflicts_all, 2);
-        assert_conflict(0, guid_of(leaf1), place(leaf2, 2), place(leaf2, 4));
-        assert_conflict(1, guid_of(leaf2), place(leaf1, 3), place(leaf1, 6));
-        ck_assert_uint_eq(subnet_count_silent(subnet) + count_incomplete(), 0);
+        assert_conflict(0, guid_of(leaf1), place(leaf2, 4), place(leaf2, 2));
+        assert_conflict(1, guid_of(leaf2), place(leaf1, 6), place(leaf1, 3));
+        ck_assert(subnet_port_is_silent(node(leaf1), 3));
+        ck_assert(subnet_port_is_silent(node(leaf2), 2));
+        ck_assert_uint_eq(subnet_count_silent(subnet) + count_incomplete(), 2);
+}
+END_TEST
+
+/* --- an impostor ------------------------------------------------------------------------------------------------------ */
+
+/* A device with an SMA of its own at leaf 1's port 3: it answers as leaf 2, through port `number`. Like leaf 2 it forwards to what
+ * answers as leaf 1; nothing is plugged into its other ports. */
+static void add_impostor(unsigned device, uint8_t at, uint8_t number)
+{
+        unsigned impostor = fabsim_add_node(&f, NODE_SWITCH, 6, 8, "impostor");
+        unsigned forged = fabsim_add_node(&f, NODE_SWITCH, 6, 8, "forged");
+
+        f.nodes[impostor].guid = f.nodes[impostor].ports[0].guid = guid_of(leaf2);
+        f.nodes[forged].guid = f.nodes[forged].ports[0].guid = guid_of(leaf1);
+        fabsim_connect(&f, impostor, number, device, at);
+        fabsim_connect(&f, impostor, 5, forged, 5);
+        if (number != 4)
+                fabsim_connect(&f, impostor, 4, forged, 6);
+}
+
+static bool is_to_impostor(const struct mad_request *request)
+{
+        return request->route.hops > 1 && request->route.path[2] == 3;
+}
+
+static unsigned impostor_first(const struct mad_request *request)
+{
+        return !is_to_impostor(request);
+}
+
+static unsigned impostor_last(const struct mad_request *request)
+{
+        return is_to_impostor(request);
+}
+
+static const struct {
+        unsigned (*rank)(const struct mad_request *request);
+        enum answer_order order;
+} impostor_orders[] = {
+        { NULL, FIRST_COME }, { NULL, LAST_COME }, { NULL, ANY_ORDER },
+        { impostor_first, FIRST_COME }, { impostor_last, FIRST_COME },
+};
+
+static void answer_in_order(int i)
+{
+        rules.rank = impostor_orders[i].rank;
+        order = impostor_orders[i].order;
+}
+
+/* It is at its place, or that is silent, or the switch is not in the snapshot and the links to it are silent. */
+static void assert_host_b_is_not_absent(void)
+{
+        ck_assert(subnet->n_conflicts_all > 0);
+        ck_assert(subnet_port_is_silent(node(leaf1), 3));
+        ck_assert_uint_eq(discovery_links_get(links, guid_of(leaf1), 3).v, 0);
+        if (!has_node(leaf2)) {
+                ck_assert(!has_node(host_b));
+                ck_assert(subnet_port_is_silent(node(leaf1), 5) && subnet_port_is_silent(node(leaf1), 6));
+                return;
+        }
+        ck_assert_ptr_eq(peer(port(host_b, 1)), port(leaf2, 1));
+        ck_assert(port(leaf2, 1)->enforce_inbound);
+        ck_assert_uint_eq(count_incomplete(), 0);
+        ck_assert_uint_eq(discovery_links_get(links, guid_of(leaf2), 1).v, f.nodes[host_b].ports[1].guid.v);
+}
+
+/* It names the port of host B, and its answer is the first or not. */
+START_TEST(impostor_names_the_port_of_a_host)
+{
+        answer_in_order(_i);
+        add_impostor(leaf1, 3, 1);
+        ck_assert_int_eq(discover(), 0);
+        assert_host_b_is_not_absent();
+}
+END_TEST
+
+/* It names an unused port, and the port of host B is down. */
+START_TEST(impostor_has_no_hosts)
+{
+        answer_in_order(_i);
+        add_impostor(leaf1, 3, 2);
+        ck_assert_int_eq(discover(), 0);
+        assert_host_b_is_not_absent();
+}
+END_TEST
+
+/* It invents a switch, with two links to leaf 2. */
+START_TEST(impostor_behind_an_invented_switch)
+{
+        unsigned invented = fabsim_add_node(&f, NODE_SWITCH, 6, 8, "invented");
+
+        answer_in_order(_i);
+        fabsim_connect(&f, leaf1, 3, invented, 1);
+        add_impostor(invented, 2, 2);
+        fabsim_connect(&f, invented, 3, f.n_nodes - 2, 3);
+        ck_assert_int_eq(discover(), 0);
+        ck_assert(subnet->n_conflicts_all > 0);
+        ck_assert(has_node(host_b) == has_node(leaf2));
+        ck_assert(has_node(leaf2) || (subnet_port_is_silent(node(leaf1), 5) && subnet_port_is_silent(node(leaf1), 6)));
+        ck_assert(!has_node(host_b) || peer(port(host_b, 1)) == port(leaf2, 1));
+}
+END_TEST
+
+/* It claims the GUID of leaf 2, and is no switch or has another number of ports. */
+START_TEST(impostor_of_another_kind)
+{
+        unsigned impostor = fabsim_add_node(&f, _i ? NODE_CA : NODE_SWITCH, 5, 8, "impostor");
+
+        f.nodes[impostor].guid = guid_of(leaf2);
+        f.nodes[impostor].ports[_i].guid = guid_of(leaf2);
+        fabsim_connect(&f, impostor, 1, leaf1, 3);
+        ck_assert_int_eq(discover(), 0);
+        ck_assert(!has_node(leaf2));
+        assert_host_b_is_not_absent();
+}
+END_TEST
+
+/* The snapshot before has the link by which leaf 2 is found: it stays, and the impostor is silent. */
+START_TEST(impostor_of_a_known_switch)
+{
+        ck_assert_int_eq(discover(), 0);
+        config.before = subnet;
+        rules.rank = impostor_last;
+        add_impostor(leaf1, 3, (uint8_t) _i);
+        ck_assert_int_eq(discover(), 0);
+        ck_assert(has_node(leaf2));
+        assert_host_b_is_not_absent();
+        ck_assert_uint_eq(subnet_count_silent(subnet), 1);
+        /* it answers as leaf 1, through the port of the local port, of host B's link, or through an unused one */
+        f.nodes[f.n_nodes - 2].guid = f.nodes[f.n_nodes - 2].ports[0].guid = guid_of(leaf1);
+        ck_assert_int_eq(discover(), 0);
+        ck_assert(has_node(leaf1) && has_node(router) && has_node(host_b));
+        ck_assert(subnet_port_is_silent(node(leaf1), 3));
+        ck_assert_uint_eq(subnet_count_silent(subnet), 1);
+}
+END_TEST
+
+static unsigned impostor_after_leaf2(const struct mad_request *request)
+{
+        if (is_to_impostor(request))
+                return 1;
+        return request->route.hops > 1 && !is_over_leaf1(request, 5) ? 2 : 0;
+}
+
+/* The snapshot before has a cable at the port that it names, which led elsewhere. Host B is there now. */
+START_TEST(impostor_names_the_port_of_another_cable)
+{
+        ck_assert_int_eq(discover(), 0);
+        config.before = subnet;
+        fabsim_disconnect(&f, leaf1, 6);
+        fabsim_disconnect(&f, host_b, 1);
+        fabsim_connect(&f, host_b, 1, leaf2, 4);
+        add_impostor(leaf1, 3, 4);
+        rules.rank = impostor_after_leaf2;
+        ck_assert_int_eq(discover(), 0);
+        ck_assert_ptr_eq(peer(port(host_b, 1)), port(leaf2, 4));
+        ck_assert(subnet_port_is_silent(node(leaf1), 3));
 }
 END_TEST
 
@@ -523,7 +691,8 @@ START_TEST(wrong_local_port_number)
         lie_about(leaf1, SMP_ATTR_NODE_INFO, IB_NODE_LOCAL_PORT_F, 2);
         ck_assert_int_eq(discover(), 0);
         ck_assert(!has_node(router));
-        ck_assert(has_node(host_b));
+        ck_assert(!has_node(leaf2)); /* both its links lead to port 2 of leaf 1 */
+        ck_assert(subnet_port_is_silent(node(leaf1), 5));
         ck_assert_ptr_eq(&subnet->ports[subnet->self], port(host_a, 1));
         ck_assert_uint_gt(subnet->n_conflicts_all, 0);
 }
@@ -702,10 +871,16 @@ int main(void)
         tcase_add_test(t, duplicate_of_the_local_port);
         tcase_add_test(t, two_switches_with_one_guid);
         tcase_add_test(t, two_switches_with_one_node_guid);
-        tcase_add_loop_test(t, second_cable_is_followed_from_one_end, 0, (int) ELEMENTS(second_cable));
+        tcase_add_loop_test(t, second_cable_is_queried_from_both_ends, 0, (int) ELEMENTS(second_cable));
         tcase_add_test(t, named_before_it_is_queried);
         tcase_add_test(t, two_links_lead_to_one_port);
         tcase_add_test(t, own_answer_counts_more_than_a_claim);
+        tcase_add_loop_test(t, impostor_names_the_port_of_a_host, 0, (int) ELEMENTS(impostor_orders));
+        tcase_add_loop_test(t, impostor_has_no_hosts, 0, (int) ELEMENTS(impostor_orders));
+        tcase_add_loop_test(t, impostor_behind_an_invented_switch, 0, (int) ELEMENTS(impostor_orders));
+        tcase_add_loop_test(t, impostor_of_another_kind, 0, 2);
+        tcase_add_loop_test(t, impostor_of_a_known_switch, 1, 3);
+        tcase_add_test(t, impostor_names_the_port_of_another_cable);
         tcase_add_test(t, switch_connected_to_itself);
         tcase_add_test(t, loopback_at_the_local_port);
         tcase_add_test(t, wrong_local_port_number);

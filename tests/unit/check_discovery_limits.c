@@ -265,6 +265,16 @@ START_TEST(each_port_gets_its_own_key)
         ck_assert_uint_eq(subnet->n_ports, 10);
         ck_assert_uint_eq(count_incomplete() + subnet_count_silent(subnet), 0);
         ck_assert_uint_eq(all_violations(), 0);
+        /* leaf 1 is not expected at port 5 of leaf 2, but was named there, and does not have the common key */
+        protect(router, 1, 0x12);
+        protect(host_b, 1, 0x12);
+        give_keys(0x12);
+        links = discovery_links_free(links);
+        links = discovery_links_new();
+        expect_all();
+        ck_assert_int_eq(discover(), 0);
+        ck_assert_uint_eq(count_incomplete() + subnet_count_silent(subnet), 0);
+        ck_assert_uint_eq(all_violations(), 0);
 }
 END_TEST
 
