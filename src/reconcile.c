@@ -89,6 +89,7 @@ static void report_one_silent(const struct subnet *s, const struct known *known,
         const struct subnet_conflict *c = subnet_find_conflict(s, node->guid, number);
         const char *label = subnet_node_label(findings->arena, node) ?: "?", *first;
         struct finding *item;
+        uint32_t first_node;
 
         if (!c) {
                 item = findings_add(findings, FINDING_WARNING, FINDING_SUBNET_SILENT, NULL,
@@ -102,6 +103,12 @@ static void report_one_silent(const struct subnet *s, const struct known *known,
         item = findings_add(findings, FINDING_WARNING, FINDING_SUBNET_SILENT, NULL,
                             "%s/%u: the device at the other end has the same GUID 0x%016" PRIx64 " as %s, which was found first",
                             label, number, c->guid.v, first);
+        first_node = subnet_find_node(s, c->places[0].node);
+        if (first_node != SUBNET_NONE && subnet_port_is_silent(&s->nodes[first_node], c->places[0].number)) {
+                finding_set_hint(findings, item, "pkeyd knows nothing of either device, and writes nothing to them: one of them is a "
+                                 "switch, or pretends to be one; give one of the two another GUID");
+                return;
+        }
         finding_set_hint(findings, item, "pkeyd gives %s what the policy gives this GUID; it knows nothing of the other device, and "
                          "writes nothing to it: give one of the two adapters another GUID", first);
 }

@@ -305,9 +305,13 @@ START_TEST(test_guid_in_two_places)
         ck_assert_str_eq(item->text, "leaf/7: the device at the other end has the same GUID 0x0000000000000077 as the device at leaf/3, "
                                      "which was found first");
         ck_assert_ptr_nonnull(strstr(item->hint, "give one of the two adapters another GUID"));
+        s.f.subnet->nodes[0].silent_ports[0] |= 1u << 3; /* a switch: neither of the two is in the snapshot */
+        ck_assert_int_eq(decide_again(&s), 0);
+        ck_assert_ptr_nonnull(strstr(s.findings.items[4].hint, "knows nothing of either device"));
+        s.f.subnet->nodes[0].silent_ports[0] &= ~(1u << 3);
         conflict.places[0].node.v = 0;
         ck_assert_int_eq(decide_again(&s), 0);
-        ck_assert_ptr_nonnull(strstr(s.findings.items[3].text, "as this host's own port, which"));
+        ck_assert_ptr_nonnull(strstr(s.findings.items[6].text, "as this host's own port, which"));
         done(&s);
 }
 END_TEST
