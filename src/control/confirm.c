@@ -172,9 +172,9 @@ void confirm_keep(struct control *c, const struct control_event *event)
 static uint64_t find_target(const struct control *c)
 {
         const struct generation *g = c->in_force, *unstored = c->unstored_before;
-        uint64_t number = g->facts.restores ?: g->number, stored = generation_history_before(&c->history, number);
+        uint64_t stored = generation_history_target(&c->history, g->number, g->facts.restores);
 
-        return unstored && unstored->number < number ? MAX(stored, unstored->number) : stored;
+        return unstored && g->facts.restores == 0 ? MAX(stored, unstored->number) : stored;
 }
 
 static void load(struct control *c, const struct origin *by, uint64_t request)

@@ -124,7 +124,7 @@ static int complain_past(struct context *ctx, uint64_t generation)
 static int prepare_undo(struct context *ctx, uint64_t generation)
 {
         const struct stored_files *files = &ctx->remembered->files;
-        uint64_t target = generation_history_before(&ctx->remembered->history, files->facts.restores ?: files->number);
+        uint64_t target = generation_history_target(&ctx->remembered->history, files->number, files->facts.restores);
         struct layout *layout = NULL;
         int r;
 

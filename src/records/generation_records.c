@@ -116,6 +116,19 @@ uint64_t generation_history_before(const struct generation_history *h, uint64_t 
         return at > 0 ? h->items[at - 1].number : 0;
 }
 
+uint64_t generation_history_target(const struct generation_history *h, uint64_t number, uint64_t restores)
+{
+        while (restores > 0) {
+                size_t at = LOWER_BOUND(item, h->items, h->n, item->number < restores);
+
+                if (restores >= number || at == h->n || h->items[at].number != restores)
+                        return 0;
+                number = restores;
+                restores = h->items[at].restores;
+        }
+        return generation_history_before(h, number);
+}
+
 static struct stored_generation *add(struct generation_history *h, uint64_t number)
 {
         size_t at = LOWER_BOUND(item, h->items, h->n, item->number < number);
@@ -217,6 +230,7 @@ void generation_history_stored(struct generation_history *h, const struct genera
         if (!item) /* it is deleted later than necessary */
                 return;
         item->time = g->facts.time;
+        item->restores = g->facts.restores;
         item->n_policy_parts = n_parts(g->n_policy_bytes);
         item->n_settings_parts = stores_settings(g) ? n_parts(g->n_settings_bytes) : 0;
 }

@@ -38,6 +38,7 @@ struct generation_history {
         struct stored_generation {
                 uint64_t number;
                 uint64_t time;                            /* when it came into force */
+                uint64_t restores;                        /* as its facts say; its own number: they are not known */
                 unsigned n_policy_parts, n_settings_parts;
         } *items;                                         /* malloc'ed, ascending */
         size_t n, allocated;
@@ -56,6 +57,10 @@ void generation_history_done(struct generation_history *h);
 struct stored_generation *generation_history_note(struct generation_history *h, const struct generation_key *key);
 /* The newest generation below this number; 0: none. */
 uint64_t generation_history_before(const struct generation_history *h, uint64_t number);
+/* The generation to which an undo of this one goes back; 0: none. restores: as its facts say. An undo brings an older change into
+ * force again, perhaps through other undos that it restores: the target is the generation before that change, because those since
+ * then were undone. */
+uint64_t generation_history_target(const struct generation_history *h, uint64_t number, uint64_t restores);
 
 /* Puts a generation with its files and facts, and deletes the oldest ones beyond the limits. */
 void records_put_generation(struct store_transaction *t, const struct generation_history *h, const struct generation *g,

@@ -254,6 +254,7 @@ static int restore_generation(struct remembered *r, const char *key, const void 
         }
         e = stored_files_read(&r->files, r->arena, &k, value, n);
         stored->time = r->files.facts.time;
+        stored->restores = e < 0 ? k.number : r->files.facts.restores;
         return e;
 }
 

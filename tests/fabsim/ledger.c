@@ -9,7 +9,7 @@
  *                 belongs to two clients: the store has one lease for each
  *     a change    that waits to be confirmed is followed by nothing but its undo, which comes when it is asked for or when its time
  *                 is over; the time stays as it was, and only who was asked to confirm it does so
- *     an undo     undoes the generation that is in force, and has the files of the one that was before
+ *     an undo     undoes the generation that is in force, and has the files of the one that was before the change in force
  *     a policy    of a stored generation stays as it is, and no generation is lost
  *
  * When everything is calm both head nodes have in memory what the store has, and all requests have been answered.
@@ -182,9 +182,18 @@ static bool has_files_of(const struct sim_stored_generation *g, const struct sim
         return g->policy == of->policy && (g->settings == of->settings || g->settings == of->first_settings);
 }
 
+static uint64_t find_below(struct sim *s, const struct sim_stored_generation *g, const struct sim_stored_generation *before)
+{
+        const struct sim_stored_generation *restored = generation_at(s, g->restores);
+
+        if (g->restores > 0)
+                return restored ? restored->below : 0;
+        return before ? before->number : 0;
+}
+
 static void check_undo(struct sim *s, const struct sim_stored_generation *g, const struct sim_stored_generation *before)
 {
-        const struct sim_stored_generation *target = generation_before(s, before->restores ?: before->number);
+        const struct sim_stored_generation *target = generation_at(s, before->below);
 
         if (g->undoes > before->number)
                 target = before; /* what it undoes came into force, but was never stored */
@@ -195,10 +204,11 @@ static void check_undo(struct sim *s, const struct sim_stored_generation *g, con
                 sim_fail(s, "generation %" PRIu64 " has not the files of generation %" PRIu64, g->number, g->restores);
 }
 
-static void see_new(struct sim *s, const struct sim_stored_generation *g, enum origin_kind by)
+static void see_new(struct sim *s, struct sim_stored_generation *g, enum origin_kind by)
 {
         const struct sim_stored_generation *before = generation_before(s, g->number);
 
+        g->below = find_below(s, g, before);
         /* of several generations that came into force while the store could not be reached only the last two are stored */
         if (before && before->waits && g->undoes != before->number && g->number == before->number + 1 &&
             s->ledger.asked[before->number % SIM_MAX_GENERATIONS] != before->number)
@@ -237,7 +247,8 @@ static void see_generation(struct sim *s, const struct sim_store *store, uint64_
                 return;
         }
         *to = (struct sim_stored_generation) {
-                .number = number, .undoes = f.facts.undoes, .restores = f.facts.restores, .policy = intent_of_text(f.policy.bytes),
+                .number = number, .undoes = f.facts.undoes, .restores = f.facts.restores, .below = was.below,
+                .policy = intent_of_text(f.policy.bytes),
                 .settings = intent_of_text(f.settings.bytes), .waits = generation_waits(&f.facts),
                 .waits_until = f.facts.confirm_until > EPOCH ? (f.facts.confirm_until - EPOCH) * USEC_PER_SEC : 0,
         };

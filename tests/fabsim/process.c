@@ -124,8 +124,16 @@ static bool are_files_of(const struct sim_generation *g, uint64_t number, unsign
                (g->applied_number == number && g->applied_policy == policy && g->applied_settings == settings);
 }
 
-/* A generation came into force: an undo brings back the files of the one that it says, and nothing else is accepted while a change
- * waits. */
+static bool was_undone(const struct head *h, uint64_t number)
+{
+        for (unsigned i = 0; i < SIM_MAX_GENERATIONS; i++)
+                if (h->in_force[i].number > 0 && h->in_force[i].undoes == number)
+                        return true;
+        return false;
+}
+
+/* A generation came into force: an undo brings back the files of the one that it says, which was not undone, and nothing else is
+ * accepted while a change waits. */
 static void check_generation(struct sim *s, struct process *p, const struct generation *g)
 {
         struct head *h = p->head;
@@ -142,10 +150,13 @@ static void check_generation(struct sim *s, struct process *p, const struct gene
                 sim_fail(s, "generation %" PRIu64 " has not the files of generation %" PRIu64, g->number, g->facts.restores);
         of = g->number % SIM_MAX_GENERATIONS;
         if (h->in_force[of].number != g->number) {
+                if (g->facts.undoes && was_undone(h, g->facts.restores))
+                        sim_fail(s, "generation %" PRIu64 " restores generation %" PRIu64 ", which was undone", g->number, g->facts.restores);
                 if (g->facts.origin.kind == ORIGIN_TIMEOUT && head_is_confirmed(h, g->facts.undoes))
                         sim_fail(s, "generation %" PRIu64 " is undone, and the store has that it is confirmed", g->facts.undoes);
                 s->counters.undone += g->facts.undoes > 0;
                 h->in_force[of].number = g->number;
+                h->in_force[of].undoes = g->facts.undoes;
                 h->in_force[of].policy = policy;
                 h->in_force[of].first_settings = settings;
         }

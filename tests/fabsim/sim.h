@@ -356,7 +356,7 @@ struct head {
         usec_t replaced_at;         /* when a process last noticed another store in its place */
         struct opensm opensm;
         struct sim_generation {
-                uint64_t number;
+                uint64_t number, undoes;
                 unsigned policy, settings, first_settings;
                 uint64_t applied_number;        /* the same of what a pkeyctl apply had in force: its own files, or those of pkeyd
                                                  * with the settings that it read itself; 0: none */
@@ -501,6 +501,7 @@ struct sim_stored_lease {
 struct sim_stored_generation {
         uint64_t number;            /* 0: there is none */
         uint64_t undoes, restores;
+        uint64_t below;             /* the generation to which its undo goes back; 0: none */
         unsigned policy, settings, first_settings;
         bool waits;
         usec_t waits_until;

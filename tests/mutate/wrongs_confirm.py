@@ -13,6 +13,8 @@ SWEEP_PLAN = "src/control/sweep_plan.c"
 LAYOUT = "src/plan/port_plan.c"
 GENERATION = "src/generation/generation.c"
 COMMAND = "src/pkeyctl/command_confirm.c"
+RECORDS = "src/records/generation_records.c"
+STORED = "src/records/stored_records.c"
 
 WRONGS = [
     # the time
@@ -42,8 +44,12 @@ WRONGS = [
     Wrong("undo-by-pkeyctl-of-the-past", CONFIRM, "return g->facts.undoes == c->last_number;", "return true;"),
     Wrong("undo-by-pkeyctl-of-the-confirmed", CONFIRM, "if (g->facts.origin.kind == ORIGIN_TIMEOUT && c->in_force && !confirm_waits(c))", "if (0)"),
     Wrong("undo-of-whatever-is-in-force", COMMAND, "daemon_undo(ctx, s.generation);", "daemon_undo(ctx, 0);"),
-    Wrong("undo-goes-forth-and-back", CONFIRM, "uint64_t number = g->facts.restores ?: g->number,", "uint64_t number = g->number,"),
-    Wrong("undo-passes-over-the-unstored", CONFIRM, "return unstored && unstored->number < number ? MAX(stored, unstored->number) : stored;", "return stored;"),
+    Wrong("undo-goes-forth-and-back", CONFIRM, "generation_history_target(&c->history, g->number, g->facts.restores);", "generation_history_target(&c->history, g->number, 0);"),
+    Wrong("undo-passes-over-the-unstored", CONFIRM, "return unstored && g->facts.restores == 0 ? MAX(stored, unstored->number) : stored;", "return stored;"),
+    Wrong("undo-restores-what-was-undone", RECORDS, "                restores = h->items[at].restores;\n", "                restores = 0;\n"),
+    Wrong("undo-restores-what-was-undone-since-the-start", RECORDS, "        item->restores = g->facts.restores;\n", ""),
+    Wrong("undo-restores-what-may-be-undone", STORED, "stored->restores = e < 0 ? k.number :", "stored->restores ="),
+    Wrong("undo-by-pkeyctl-goes-forth-and-back", COMMAND, "generation_history_target(&ctx->remembered->history, files->number, files->facts.restores);", "generation_history_target(&ctx->remembered->history, files->number, 0);"),
     Wrong("undo-twice-at-once", CONFIRM, "        else if (c->confirm.undoing)\n                refuse", "        else if (0)\n                refuse"),
     Wrong("undo-passes-over-a-reload", CONTROL, "if (c->confirm.undoing || !c->in_force || !c->candidate || confirm_is_past(c, event->asked.generation)) {", "if (true) {"),
     Wrong("undo-is-not-tried-again", CONFIRM, "c->confirm.due = c->now + RETRY_UNDO;", "c->confirm.due = USEC_INFINITY;"),

@@ -311,6 +311,20 @@ def test_apply_is_confirmed():
             check_equal([f["code"] for f in r["findings"]], ["confirm.none"], command[0])
 
 
+def test_undo_without_pkeyd():
+    """A change that was undone twice is not what the next undo goes back to."""
+    with fabric_of() as fabric:
+        bus, before = Bus(fabric), applied(fabric)
+        for number, restored in ((3, 1), (5, 3)):
+            fabric.apply(edit(fabric, policy_two())).expect(0)
+            pkeyctl(fabric, bus, "undo", "--yes").expect(0)
+            newest = newest_generation(fabric, bus)
+            check_equal((newest["number"], newest["restores"]), (number, restored), "the undo")
+            check_equal(contents(fabric), before, "tables after undo %d" % number)
+        pkeyctl(fabric, bus, "undo", "--yes").expect(1)
+        check_equal(contents(fabric), before, "tables")
+
+
 def test_apply_is_interrupted():
     with fabric_of() as fabric:
         bus, before = Bus(fabric), applied(fabric)

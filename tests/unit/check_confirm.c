@@ -292,6 +292,35 @@ START_TEST(undo_of_an_undo)
 }
 END_TEST
 
+static void carry_out_undo(uint64_t request, uint64_t number, const char *policy)
+{
+        ck_assert_int_eq(ask(CONTROL_EVENT_UNDO, request), 0);
+        ck_assert_uint_eq(noted.undo.number, number);
+        ck_assert_int_eq(give_undo(SETTINGS, policy), 0);
+        next_sweep();
+}
+
+/* Generation 3 is undone, and what undoes it is restored by another undo: the next one goes on before both. */
+START_TEST(undo_of_an_undo_of_an_undo)
+{
+        serve(POLICY_1);
+        change(POLICY_2, 0);
+        change(POLICY_3, 0);
+        carry_out_undo(5, 2, POLICY_2);
+        change(POLICY_3, 0);
+        carry_out_undo(6, 4, POLICY_2);
+        carry_out_undo(7, 1, POLICY_1);
+        ck_assert_uint_eq(status()->in_force->number, 7);
+        ck_assert_int_eq(ask(CONTROL_EVENT_UNDO, 8), 0);
+        ck_assert_int_eq(noted.outcome, RELOAD_REFUSED);
+        /* what was undone, and then loaded again and changed, was in force before the change */
+        change(POLICY_3, 0);
+        change(POLICY_2, 0);
+        carry_out_undo(9, 8, POLICY_3);
+        carry_out_undo(10, 7, POLICY_1);
+}
+END_TEST
+
 /* The one before is not stored yet: the one that the store has instead may be the one that was undone. */
 START_TEST(undo_while_nothing_can_be_stored)
 {
@@ -651,6 +680,7 @@ int main(void)
         tcase_add_test(t, undo_at_any_time);
         tcase_add_test(t, undo_of_what_was_undone);
         tcase_add_test(t, undo_of_an_undo);
+        tcase_add_test(t, undo_of_an_undo_of_an_undo);
         tcase_add_test(t, undo_while_nothing_can_be_stored);
         tcase_add_test(t, undo_of_a_policy_with_errors);
         tcase_add_test(t, undo_that_fails);

@@ -1076,6 +1076,48 @@ START_TEST(the_one_before)
 }
 END_TEST
 
+static void put_undo(uint64_t number, uint64_t restores)
+{
+        struct generation_facts f = { .time = 1000, .origin = { ORIGIN_SIGNAL, 0, "" }, .undoes = number - 1, .restores = restores };
+
+        put_facts(number, &f, &limits);
+}
+
+/* Whether they were read or stored. */
+static void check_target(uint64_t number, uint64_t restores, uint64_t target)
+{
+        ck_assert_uint_eq(generation_history_target(&now->history, number, restores), target);
+        begin_anew();
+        ck_assert_uint_eq(generation_history_target(&now->history, number, restores), target);
+}
+
+START_TEST(where_an_undo_goes)
+{
+        for (uint64_t i = 1; i <= 3; i++)
+                put_at(i, 1000, 10, UINT64_MAX);
+        check_target(1, 0, 0);
+        check_target(3, 0, 2);
+        put_undo(4, 2);
+        check_target(4, 2, 1);
+        put_at(5, 1000, 10, UINT64_MAX);
+        check_target(5, 0, 4);
+        put_undo(6, 4);
+        check_target(6, 4, 1);
+        put_undo(7, 1);
+        check_target(7, 1, 0);
+        check_target(8, 0, 7);
+        check_target(8, 9, 0); /* of a damaged record */
+        put_text(GENERATION(4), "{}");
+        begin_anew();
+        check_target(6, 4, 0); /* it may have undone 3 */
+        delete(GENERATION(4));
+        delete(PART(4, 0));
+        delete(SETTINGS(4));
+        check_target(6, 4, 0);
+        check_target(5, 0, 3);
+}
+END_TEST
+
 /* NULL stands for a key or a value that no transaction can have written. */
 /* --- leases ------------------------------------------------------------------------------------------------------- */
 
@@ -1363,6 +1405,7 @@ int main(void)
         tcase_add_loop_test(c, kept_by_number, 0, 2);
         tcase_add_loop_test(c, kept_by_age, 0, 2);
         tcase_add_test(c, the_one_before);
+        tcase_add_test(c, where_an_undo_goes);
         tcase_add_test(c, lease);
         tcase_add_test(c, open_lease);
         tcase_add_test(c, damaged_options);
