@@ -5,6 +5,8 @@
 #include "control/leasing.h"
 #include "control/sweep_steps.h"
 #include "reach/reach_text.h"
+#include "util/text.h"
+#include "verify/changes.h"
 
 /* How long after discovery a port that was absent counts as absent: reading and writing the tables of others may take longer. */
 #define DISCOVERY_GETS_OLD (8 * USEC_PER_SEC)
@@ -231,29 +233,61 @@ int sweep_plan(struct control *c, struct generation *g, struct findings *finding
 
 /* --- what it changes ------------------------------------------------------------------------------------------------ */
 
-/* The findings from `first` on become what the generation changed. If out of memory, they are not known. */
-static void keep_changes(struct generation *g, const struct findings *findings, size_t first)
+/* These findings become what the generation changed. If out of memory, they are not known. */
+static void keep_changes(struct generation *g, const struct findings *findings)
 {
-        size_t n = MIN(findings->n - first, (size_t) GENERATION_MAX_CHANGES);
+        size_t n = MIN(findings->n, (size_t) GENERATION_MAX_CHANGES);
         const char **changes = arena_new_array(g->arena, const char *, n);
 
         g->facts.changes = changes;
         g->facts.n_changes = 0;
         for (size_t i = 0; changes && i < n; i++)
-                if ((changes[i] = arena_strdup(g->arena, findings->items[first + i].text)))
+                if ((changes[i] = arena_strdup(g->arena, findings->items[i].text)))
                         g->facts.n_changes++;
+}
+
+/* "storage: 4 ports lost it (limited)" */
+static void note_membership(const struct reach_names *names, const struct change *m, struct findings *to)
+{
+        const char *name = reach_name(to->arena, names, m->base) ?: "?", *before = membership_to_string(m->before);
+        const char *after = membership_to_string(m->after), *plural = text_plural(m->n_ports);
+        char mark = change_mark(m);
+
+        if (mark == '+' || mark == '-')
+                (void) findings_add(to, FINDING_NOTE, FINDING_PLAN_REACH, NULL, "%s: %u port%s %s it (%s)", name, m->n_ports, plural,
+                                    mark == '+' ? "gained" : "lost", mark == '+' ? after : before);
+        else
+                (void) findings_add(to, FINDING_NOTE, FINDING_PLAN_REACH, NULL, "%s: %u port%s changed (%s to %s)", name, m->n_ports,
+                                    plural, before, after);
+}
+
+/* A change that connects and disconnects no pair of ports. */
+static void note_memberships(struct control *c, const struct reach_names *names, const struct reach_changes *reach,
+                             struct findings *to)
+{
+        struct changes changes;
+
+        if (changes_compute(c->sweep.arena, c->sweep.decision.plan, c->snapshot->observed, &changes) < 0 || changes.n == 0)
+                return;
+        (void) findings_add(to, FINDING_NOTE, FINDING_PLAN_REACH, NULL, "%s", reach_summarize(c->sweep.arena, reach));
+        for (uint32_t i = 0; i < MIN(changes.n, (uint32_t) GENERATION_MAX_CHANGES); i++)
+                note_membership(names, &changes.items[i], to);
 }
 
 void sweep_note_reach(struct control *c, struct findings *findings)
 {
-        size_t first = findings->n;
+        _cleanup_findings_ struct findings changed = { .arena = c->sweep.arena };
         const struct generation *before = c->in_force;
         const struct reach_names names = { c->sweep.generation->policy, before ? before->policy : NULL };
         struct reach_changes changes;
 
-        if (reach_of_plan(c->sweep.arena, c->sweep.decision.plan, c->snapshot->observed, &changes) == 0)
-                reach_report(c->snapshot->subnet, &names, &changes, findings);
-        else
+        if (reach_of_plan(c->sweep.arena, c->sweep.decision.plan, c->snapshot->observed, &changes) < 0) {
                 findings->out_of_memory = true;
-        keep_changes(c->sweep.generation, findings, first);
+                return;
+        }
+        reach_report(c->snapshot->subnet, &names, &changes, &changed);
+        findings_append_all(findings, &changed);
+        if (changed.n == 0)
+                note_memberships(c, &names, &changes, &changed);
+        keep_changes(c->sweep.generation, &changed);
 }

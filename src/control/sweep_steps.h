@@ -66,7 +66,8 @@ int sweep_plan(struct control *c, struct generation *g, struct findings *finding
 bool sweep_is_in_force(const struct control *c, const struct generation *g);
 /* Is this generation (NULL: no) for the port that the sweep works through? */
 bool sweep_is_for_port(const struct control *c, const struct generation *g);
-/* Which ports a new policy connects or disconnects: for the journal, the caller of the reload, and the history. */
+/* Which ports a new policy connects or disconnects: for the journal, the caller of the reload, and the history. If there are none,
+ * the history gets which partitions gain and lose ports. */
 void sweep_note_reach(struct control *c, struct findings *findings);
 
 /* --- sweep_write.c -------------------------------------------------------------------------------------------------- */

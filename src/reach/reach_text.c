@@ -6,19 +6,17 @@
 #include "subnet/fold.h"
 #include "util/text.h"
 
-static void add_name(struct text *t, const struct reach_names *names, uint16_t base)
+const char *reach_name(struct arena *a, const struct reach_names *names, uint16_t base)
 {
         const struct policy *policies[] = { names->now, names->before };
 
         for (size_t i = 0; i < ELEMENTS(policies); i++) {
                 int p = policies[i] ? policy_find_base(policies[i], base) : -1;
 
-                if (p >= 0) {
-                        text_add(t, "%s", policies[i]->partitions[p].name);
-                        return;
-                }
+                if (p >= 0)
+                        return policies[i]->partitions[p].name;
         }
-        text_add(t, "0x%04x", base);
+        return arena_printf(a, "0x%04x", base);
 }
 
 /* "node[0001-0007]", "each other", "each other and oss01": the others may contain all ports of the line. */
@@ -49,10 +47,8 @@ static int add_others(struct text *t, struct arena *a, const struct subnet *s, c
 
         text_add(t, "%s %s", i == 0 ? ":" : is_first ? ";" : ",", !is_first ? "" : o->gained ? "now with " : "no longer with ");
         r = add_ports(t, a, s, l, o);
-        for (uint32_t b = 0; b < o->n_bases; b++) {
-                text_add(t, "%s", b == 0 ? " (" : ", ");
-                add_name(t, names, o->bases[b]);
-        }
+        for (uint32_t b = 0; b < o->n_bases; b++)
+                text_add(t, "%s%s", b == 0 ? " (" : ", ", reach_name(a, names, o->bases[b]) ?: "?");
         text_add(t, ")");
         return r;
 }

@@ -13,6 +13,9 @@ struct reach_names {
         const struct policy *now, *before;
 };
 
+/* The name of a partition, or its number. May be allocated from a; NULL: out of memory. */
+const char *reach_name(struct arena *a, const struct reach_names *names, uint16_t base);
+
 /* "node0008: no longer with node[0001-0007] (tenant-a); now with node[0009-0016] (tenant-b)". Allocated from a; NULL: out of
  * memory. */
 const char *reach_describe(struct arena *a, const struct subnet *s, const struct reach_names *names, const struct reach_line *l);

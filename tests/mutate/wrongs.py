@@ -1806,6 +1806,11 @@ WRONGS += [
     Wrong("generations-text-too-long-by-one", GENERATIONS, "strlen(text) >= size", "strlen(text) > size"),
     Wrong("generations-before-is-itself", GENERATIONS, "item->number < number);\n\n        return at > 0", "item->number <= number);\n\n        return at > 0"),
 
+    Wrong("changes-without-memberships", "src/control/sweep_plan.c", "        if (changed.n == 0)\n                note_memberships(c, &names, &changes, &changed);\n", ""),
+    Wrong("changes-are-not-reported", "src/control/sweep_plan.c", "        findings_append_all(findings, &changed);\n", ""),
+    Wrong("changes-lost-are-gained", "src/control/sweep_plan.c", "mark == '+' ? \"gained\" : \"lost\", mark", "\"gained\", mark"),
+    Wrong("changes-of-memberships-sum-up-nothing", "src/control/sweep_plan.c", "NULL, \"%s\", reach_summarize(c->sweep.arena, reach));", "NULL, \"%s\", \"\");"),
+
     # the tables as they were
     Wrong("layouts-of-the-generation-itself", LAYOUT_RECORDS, "return k.generation > after ?", "return k.generation >= after ?"),
     Wrong("layouts-half-an-entry", LAYOUT_RECORDS, "n % DIGITS != 0 || ", ""),

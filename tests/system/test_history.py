@@ -101,6 +101,17 @@ def test_list():
         check_equal(e.json()["generations"][0]["number"], 3, "without a daemon")
 
 
+def test_memberships():
+    """A change that connects and disconnects nobody is one of memberships."""
+    with Edits() as e:
+        e.fabric.write("partitions.yaml", Policy().add("one", 0x0010, {"node[0001-0003]": "full"}).add("two", 0x0011, {"node[0001-0002]": "full"}).yaml())
+        e.daemon.reload()
+        check_equal(e.json()["generations"][0]["changes"], ["who can talk to whom does not change", "two: 2 ports gained it (full)"], "as JSON")
+        check("in force two: 2 ports gained it (full)" in lines(e.history().out)[0], e.history().out)
+        check(e.history("show", "4").out.endswith("  changes:\n    who can talk to whom does not change\n    two: 2 ports gained it (full)\n"),
+              e.history("show", "4").out)
+
+
 def test_show():
     with Edits() as e:
         g = e.json("show", "3")["generation"]

@@ -463,10 +463,40 @@ START_TEST(warnings_of_the_files)
 }
 END_TEST
 
+/* A generation keeps what it changes: who can talk to whom, or else the memberships. */
+static void expect_changes(const char *policy, size_t n, const char *first, const char *last)
+{
+        const struct generation *g;
+
+        reload(policy, 9);
+        next_sweep();
+        ck_assert_int_eq(noted.outcome, RELOAD_CARRIED_OUT);
+        g = status()->in_force;
+        ck_assert_uint_eq(g->facts.n_changes, n);
+        ck_assert_str_eq(g->facts.changes[0], first);
+        ck_assert_str_eq(g->facts.changes[n - 1], last);
+}
+
+START_TEST(what_changes_is_kept)
+{
+        static const char none[] = "who can talk to whom does not change";
+
+        serve(POLICY_1);
+        expect_changes(POLICY_3, 2, "who can talk to whom: 0 pairs of ports lost, 3 gained; nothing else changes",
+                       "node[2-3]: now with each other and node1 (p)");
+        expect_changes(POLICY_3 "  q:\n    pkey: 0x0011\n    members: {node1: limited, node2: full}\n", 3, none, "q: 1 port gained it (limited)");
+        ck_assert_uint_eq(noted.n_findings, 0);
+        expect_changes(POLICY_3 "  q:\n    pkey: 0x0011\n    members: {node1: full, node2: full}\n", 2, none,
+                       "q: 1 port changed (limited to full)");
+        expect_changes(POLICY_3, 2, none, "q: 2 ports lost it (full)");
+}
+END_TEST
+
 int main(void)
 {
         const TTest *const tests[] = {
                         carried_out,
+                        what_changes_is_kept,
                         refused_at_once,
                         refused_for_nobody,
                         refused_while_another_waits,
