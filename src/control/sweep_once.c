@@ -35,8 +35,7 @@ static int plan_to_show(struct control *c, struct findings *findings)
         if (r < 0 || c->config.goal != CONTROL_APPLY || sweep_is_in_force(c, g))
                 return r;
         g->facts.n_changes = 0;
-        if (c->in_force)
-                sweep_note_reach(c, &shown);
+        sweep_note_reach(c, &shown);
         return 0;
 }
 

@@ -1810,6 +1810,8 @@ WRONGS += [
     Wrong("changes-are-not-reported", "src/control/sweep_plan.c", "        findings_append_all(findings, &changed);\n", ""),
     Wrong("changes-lost-are-gained", "src/control/sweep_plan.c", "mark == '+' ? \"gained\" : \"lost\", mark", "\"gained\", mark"),
     Wrong("changes-of-memberships-sum-up-nothing", "src/control/sweep_plan.c", "NULL, \"%s\", reach_summarize(c->sweep.arena, reach));", "NULL, \"%s\", \"\");"),
+    Wrong("changes-of-the-first-are-none", "src/control/sweep_once.c", "        sweep_note_reach(c, &shown);\n", "        if (c->in_force)\n                sweep_note_reach(c, &shown);\n"),
+    Wrong("changes-by-pkeyctl-are-none", "src/control/sweep_once.c", "        sweep_note_reach(c, &shown);\n", ""),
 
     # the tables as they were
     Wrong("layouts-of-the-generation-itself", LAYOUT_RECORDS, "return k.generation > after ?", "return k.generation >= after ?"),

@@ -112,6 +112,18 @@ def test_memberships():
               e.history("show", "4").out)
 
 
+def test_without_pkeyd():
+    """pkeyctl stores what a generation changed, also of the first one."""
+    with Fabric(two_level(1, 1, 4)) as fabric:
+        fabric.settings(SETTINGS)
+        path = fabric.write("partitions.yaml", TWO)
+        summary = "who can talk to whom: %s; nothing else changes" % fabric.pkeyctl("plan", path).expect(2).out.split("\n  ")[-1].split(";")[0]
+        fabric.apply(path).expect(0)
+        got = fabric.pkeyctl("history", "--json").json()["generations"]
+        check_equal((len(got), got[0]["changes"][0], got[0]["outcome"]), (1, summary, "carried-out"), "the first generation")
+        check("no longer with each other" in got[0]["changes"][1], got)
+
+
 def test_show():
     with Edits() as e:
         g = e.json("show", "3")["generation"]

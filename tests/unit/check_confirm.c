@@ -662,6 +662,17 @@ START_TEST(pkeyctl_does_not_undo_what_was_confirmed)
 }
 END_TEST
 
+/* Of the first generation, too. */
+START_TEST(pkeyctl_keeps_what_changed)
+{
+        start_with(CONTROL_APPLY, SETTINGS, POLICY_2, NULL);
+        sweep();
+        ck_assert_uint_eq(noted.stored_generation, 1);
+        ck_assert_uint_eq(status()->wanted->facts.n_changes, 2);
+        ck_assert_str_eq(status()->wanted->facts.changes[1], "node[1-2]: now with each other (p)");
+}
+END_TEST
+
 int main(void)
 {
         Suite *s = suite_create("confirm");
@@ -697,6 +708,7 @@ int main(void)
         tcase_add_test(t, edited_before_the_start);
         tcase_add_test(t, confirmed_before_it_is_stored_again);
         tcase_add_test(t, pkeyctl_undoes_what_is_in_force);
+        tcase_add_test(t, pkeyctl_keeps_what_changed);
         tcase_add_test(t, pkeyctl_does_not_undo_what_was_confirmed);
         suite_add_tcase(s, t);
         runner = srunner_create(s);
