@@ -111,23 +111,30 @@ static void note_held(const struct control *c, struct generation_facts *f)
                 f->held[i] = items[i]->base;
 }
 
+bool reload_set_outcome(const struct control *c, struct generation *g, enum reload_outcome outcome)
+{
+        const struct generation_facts before = g->facts;
+        const char *word = reload_outcome_to_string(outcome);
+
+        note_held(c, &g->facts);
+        (void) snprintf(g->facts.outcome, sizeof(g->facts.outcome), "%s", word);
+        if (strcmp(before.outcome, word) == 0 && before.n_held == g->facts.n_held &&
+            memcmp(before.held, g->facts.held, sizeof(before.held)) == 0)
+                return false;
+        g->facts.ended = c->wall / USEC_PER_SEC;
+        return true;
+}
+
 void reload_note_outcome(struct control *c, enum sweep_result result)
 {
         struct generation *g = c->in_force;
-        const struct generation_facts before = g ? g->facts : (struct generation_facts) {};
-        const char *outcome = reload_outcome_to_string(outcome_of(c, result));
         bool is_whole = result == SWEEP_DONE || result == SWEEP_PARTIAL;
 
         if (!control_serves(c) || !g || c->candidate || !control_writes(c, g) || !is_whole ||
-            strcmp(before.outcome, reload_outcome_to_string(RELOAD_CARRIED_OUT)) == 0)
+            strcmp(g->facts.outcome, reload_outcome_to_string(RELOAD_CARRIED_OUT)) == 0)
                 return;
-        note_held(c, &g->facts);
-        (void) snprintf(g->facts.outcome, sizeof(g->facts.outcome), "%s", outcome);
-        if (strcmp(before.outcome, outcome) == 0 && before.n_held == g->facts.n_held &&
-            memcmp(before.held, g->facts.held, sizeof(before.held)) == 0)
-                return;
-        g->facts.ended = c->wall / USEC_PER_SEC;
-        control_facts_changed(c);
+        if (reload_set_outcome(c, g, outcome_of(c, result)))
+                control_facts_changed(c);
 }
 
 void reload_sweep_ended(struct control *c, enum sweep_result result)

@@ -22,6 +22,8 @@ void reload_refuse_all(struct control *c, const struct findings *findings);
 /* Adds findings of the planner to the answers. */
 void reload_note_findings(struct control *c, const struct findings *findings);
 
+/* A sweep of this generation ended so. False: its facts had this outcome, with the same bases that are held. */
+bool reload_set_outcome(const struct control *c, struct generation *g, enum reload_outcome outcome);
 /* A sweep ended: notes how completely the generation in force was carried out, until it was completely. */
 void reload_note_outcome(struct control *c, enum sweep_result result);
 /* The sweep and what it stored have ended: answers the callers whose reloads it carried out; all of them, if pkeyd cannot reach the

@@ -142,30 +142,45 @@ static void bring_into_force(struct control *c, struct generation *g)
         leasing_accepted(c);
 }
 
-/* A policy is stored as in force only after it was carried out completely, if nothing waits for it. */
-static void store_policy(struct control *c)
+/* On all ports that are known and not frozen. */
+static bool is_carried_out(const struct control *c)
 {
         const struct verification *v = c->results.verification;
         struct apply_summary summary = {};
-        struct generation *g = c->candidate;
 
         if (c->sweep.apply)
                 apply_get_summary(c->sweep.apply, &summary);
-        if (summary.failed + summary.held + summary.n_held_bases > 0 || c->sweep.apply_stopped || v->n_differ > 0 ||
-            v->n_unreachable > 0)
-                return;
-        if (g->number > 0) { /* it is in the store already */
-                c->results.generation = g->number;
+        return summary.failed + summary.held + summary.n_held_bases == 0 && !c->sweep.apply_stopped && v->n_differ == 0 &&
+               v->n_unreachable == 0;
+}
+
+/* What was stored before it was written is stored again with its outcome. */
+static void store_outcome(struct control *c, struct generation *g)
+{
+        bool all = is_carried_out(c) && c->status.ports.silent == 0 && !plan_has_frozen_ports(c->sweep.decision.plan);
+
+        (void) reload_set_outcome(c, g, all ? RELOAD_CARRIED_OUT : RELOAD_PARTIAL);
+        sync_will_store(c, g);
+}
+
+/* A policy is stored as in force only after it was carried out completely, if nothing waits for it. */
+static void store_policy(struct control *c)
+{
+        struct generation *g = c->candidate;
+
+        if (g->number > 0) {
+                store_outcome(c, g);
                 return;
         }
+        if (!is_carried_out(c))
+                return;
         if (c->in_force && generation_has_policy(c->in_force, g->policy_bytes, g->n_policy_bytes)) {
                 c->results.generation = c->in_force->number;
                 return;
         }
         g->facts.confirm_for = 0; /* no table was written, else it is in the store already: there is nothing to undo */
         bring_into_force(c, g);
-        (void) snprintf(g->facts.outcome, sizeof(g->facts.outcome), "%s", reload_outcome_to_string(RELOAD_CARRIED_OUT));
-        g->facts.ended = g->facts.time;
+        (void) reload_set_outcome(c, g, RELOAD_CARRIED_OUT);
 }
 
 /* A change that can be undone in time, and an undo, are stored before their first write. */

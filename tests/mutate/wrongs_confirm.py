@@ -68,6 +68,12 @@ WRONGS = [
     Wrong("start-with-an-edited-file", CONTROL, "        if (serves)\n                reload_admit_again(c);\n", ""),
     Wrong("start-forgets-facts", GENERATION, "        g->facts = other->facts;\n", ""),
     Wrong("start-forgets-settings", CONTROL, "        if (stores && !c->in_force->audits)", "        if (0)"),
+    # how a generation of pkeyctl ended
+    Wrong("outcome-of-pkeyctl-is-not-stored", "src/control/sweep_write.c", "        (void) reload_set_outcome(c, g, all ? RELOAD_CARRIED_OUT : RELOAD_PARTIAL);\n        sync_will_store(c, g);\n", "        (void) reload_set_outcome(c, g, all ? RELOAD_CARRIED_OUT : RELOAD_PARTIAL);\n"),
+    Wrong("outcome-of-pkeyctl-is-always-good", "src/control/sweep_write.c", "g, all ? RELOAD_CARRIED_OUT : RELOAD_PARTIAL);", "g, all || true ? RELOAD_CARRIED_OUT : RELOAD_PARTIAL);"),
+    Wrong("outcome-of-pkeyctl-behind-silent-links", "src/control/sweep_write.c", " && c->status.ports.silent == 0 && !plan", " && !plan"),
+    Wrong("outcome-without-its-end", RELOAD, "        g->facts.ended = c->wall / USEC_PER_SEC;\n        return true;", "        return true;"),
+    Wrong("outcome-without-what-is-held", RELOAD, "        note_held(c, &g->facts);\n        (void) snprintf", "        (void) note_held;\n        (void) snprintf"),
     # the tables before
     Wrong("before-is-after", "src/control/sweep_write.c", "if (done[port] || t->source == TABLE_UNKNOWN)", "if (t->source == TABLE_UNKNOWN)"),
     Wrong("before-is-not-stored", STEPS, "        records_put_before(t,", "        if (0)\n                records_put_before(t,"),

@@ -278,6 +278,12 @@ def start_apply(fabric, bus, seconds):
     return child
 
 
+def check_outcomes(fabric, bus, n):
+    """The history has how each of n generations ended."""
+    got = pkeyctl(fabric, bus, "history", "--json").expect(0).json()["generations"]
+    check_equal([g["outcome"] for g in got], ["carried-out"] * n, "outcomes")
+
+
 def check_carried_out(fabric):
     check(is_carried_out(fabric, policy_two()), "the change was not carried out")
 
@@ -293,6 +299,7 @@ def test_apply_is_undone():
         check_equal(contents(fabric), before, "tables")
         check_equal(open(fabric.path("apply.log")).read().count("is undone in"), 1, "changes that wait")
         check("not confirmed in time" in pkeyctl(fabric, bus, "history").expect(0).out, "the history")
+        check_outcomes(fabric, bus, 3)
 
 
 def test_apply_is_confirmed():
@@ -303,6 +310,7 @@ def test_apply_is_confirmed():
         pkeyctl(fabric, bus, "confirm").expect(0)
         check_equal(child.wait(timeout=30), 0, "exit status: " + open(fabric.path("apply.log")).read())
         check(is_carried_out(fabric, policy_two()), "the change is gone")
+        check_outcomes(fabric, bus, 2)
         r = pkeyctl(fabric, bus, "undo", "--yes", "--json").expect(0).json()
         check("confirm.undo" in [f["code"] for f in r["findings"]], r)
         check_equal(contents(fabric), before, "tables after undo")
@@ -319,7 +327,8 @@ def test_undo_without_pkeyd():
             fabric.apply(edit(fabric, policy_two())).expect(0)
             pkeyctl(fabric, bus, "undo", "--yes").expect(0)
             newest = newest_generation(fabric, bus)
-            check_equal((newest["number"], newest["restores"]), (number, restored), "the undo")
+            check_equal((newest["number"], newest["restores"], newest["outcome"]), (number, restored, "carried-out"), "the undo")
+            check(newest["ended"] >= newest["time"], newest)
             check_equal(contents(fabric), before, "tables after undo %d" % number)
         pkeyctl(fabric, bus, "undo", "--yes").expect(1)
         check_equal(contents(fabric), before, "tables")
@@ -336,6 +345,7 @@ def test_apply_is_interrupted():
         child.send_signal(signal.SIGINT)
         check_equal(child.wait(timeout=30), 2, "exit status: " + open(fabric.path("apply.log")).read())
         check_equal(contents(fabric), before, "tables")
+        check_outcomes(fabric, bus, 3)
 
 
 def apply_as_json(fabric, bus, seconds, end):
@@ -382,6 +392,17 @@ def test_apply_is_undone_by_pkeyd():
         check_equal(contents(fabric), before, "tables a second later")
         check_equal(bus.property("Generation"), 4, "generation")
         stop(daemon)
+
+
+def test_apply_is_undone_by_another_pkeyctl():
+    """The wait ends with the other one, not when the time is over."""
+    with fabric_of() as fabric:
+        bus, before = Bus(fabric), applied(fabric)
+        child = start_apply(fabric, bus, "10m")
+        pkeyctl(fabric, bus, "undo", "--yes").expect(0)
+        check_equal(child.wait(timeout=30), 2, "exit status: " + read_file(fabric.path("apply.log")))
+        check_equal(contents(fabric), before, "tables")
+        check_outcomes(fabric, bus, 3)
 
 
 def test_apply_is_confirmed_on_the_terminal():

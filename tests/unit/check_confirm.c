@@ -630,10 +630,46 @@ static bool undo_by_pkeyctl(uint64_t in_force)
         return n_sets > before;
 }
 
+/* How it ended is stored last. */
+static void expect_stored(uint64_t number, const char *outcome)
+{
+        ck_assert_uint_eq(noted.stored_generation, number);
+        ck_assert_ptr_nonnull(strstr(noted.stored_facts, arena_printf(arena, "\"number\":%" PRIu64 ",", number)));
+        ck_assert_ptr_nonnull(strstr(noted.stored_facts, arena_printf(arena, "\"outcome\":\"%s\",\"ended\":", outcome)));
+}
+
+static bool lose_sets(const struct mad_request *request, struct fabsim_place at)
+{
+        (void) at;
+        return request->method == MAD_SET;
+}
+
+static bool lose_third_host(const struct mad_request *request, struct fabsim_place at)
+{
+        (void) request;
+        return at.node == hosts[2];
+}
+
 START_TEST(pkeyctl_undoes_what_is_in_force)
 {
         ck_assert(undo_by_pkeyctl(2));
         ck_assert_uint_eq(findings.n_errors, 0);
+        expect_stored(3, "carried-out");
+        teardown();
+        setup();
+        lose = lose_sets;
+        ck_assert(undo_by_pkeyctl(2));
+        expect_stored(3, "partial");
+        ck_assert_uint_eq(status()->wanted->facts.n_held, 1);
+        teardown();
+        setup();
+        lose = lose_third_host; /* a revoke need not know what it has */
+        put_key(hosts[0], 1, 0x8010);
+        put_key(hosts[1], 1, 0x8010);
+        ck_assert(undo_by_pkeyctl(2));
+        ck_assert(!holds(hosts[1], 0x8010));
+        expect_stored(3, "partial");
+        ck_assert_uint_eq(status()->wanted->facts.n_held, 0);
         teardown();
         setup();
         ck_assert(!undo_by_pkeyctl(3));
@@ -668,6 +704,7 @@ START_TEST(pkeyctl_keeps_what_changed)
         start_with(CONTROL_APPLY, SETTINGS, POLICY_2, NULL);
         sweep();
         ck_assert_uint_eq(noted.stored_generation, 1);
+        ck_assert_str_eq(status()->wanted->facts.outcome, "carried-out");
         ck_assert_uint_eq(status()->wanted->facts.n_changes, 2);
         ck_assert_str_eq(status()->wanted->facts.changes[1], "node[1-2]: now with each other (p)");
 }

@@ -297,6 +297,20 @@ size_t n_kept_records(void)
         return n_kept;
 }
 
+static void note_generation(const struct store_op *op)
+{
+        struct generation_key key;
+
+        if (!generation_key_read(op->key, &key))
+                return;
+        if (key.what == GENERATION_FACTS && op->value)
+                (void) snprintf(noted.stored_facts, sizeof(noted.stored_facts), "%.*s", (int) op->n, (const char *) op->value);
+        if (key.what != GENERATION_POLICY || key.part > 0)
+                return;
+        noted.n_generations++;
+        noted.stored_generation = key.number;
+}
+
 static void note_transaction(const struct store_transaction *t)
 {
         if (store_r == 0)
@@ -309,11 +323,7 @@ static void note_transaction(const struct store_transaction *t)
         noted.n_tables += has_prefix(t, KNOWLEDGE_PREFIX);
         noted.n_facts += has_prefix(t, RECORDS_GENERATION);
         for (size_t i = 0; i < t->n; i++)
-                if (strncmp(t->ops[i].key, RECORDS_GENERATION, strlen(RECORDS_GENERATION)) == 0 &&
-                    strstr(t->ops[i].key, "/policy/00")) {
-                        noted.n_generations++;
-                        noted.stored_generation = strtoull(t->ops[i].key + strlen(RECORDS_GENERATION), NULL, 10);
-                }
+                note_generation(&t->ops[i]);
 }
 
 static void add_waiting(const struct control_action *action)

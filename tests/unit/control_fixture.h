@@ -96,6 +96,7 @@ struct noted {
         bool exited;
         int exit_r;
         uint64_t stored_generation;                 /* number of the last stored one */
+        char stored_facts[1024];                    /* the record with the facts of a generation that was stored last */
         unsigned n_indexes, n_known, n_pins, n_generations, n_facts, n_tables; /* transactions with records of each kind */
         unsigned n_withdrawn;                       /* answers that a reload was withdrawn */
         unsigned n_answers;                         /* to reloads */
