@@ -194,7 +194,7 @@ static const char *describe_problem(const struct control *c)
         if (!c->in_force)
                 return "no policy is in force; nothing was done";
         if (find_target(c) == 0)
-                return "there is nothing to undo: the store has no generation before the one in force";
+                return generation_history_no_target(c->in_force->facts.restores);
         return describe_no_undo(c, c->in_force);
 }
 

@@ -131,8 +131,8 @@ static int prepare_undo(struct context *ctx, uint64_t generation)
         if (generation > 0 && files->number != generation)
                 return complain_past(ctx, generation);
         if (files->number == 0 || target == 0)
-                return findings_error(&ctx->findings, FINDING_CONFIRM_NONE, "pkeyctl history lists the generations",
-                                      "there is nothing to undo: the store has no generation before the one in force");
+                return findings_error(&ctx->findings, FINDING_CONFIRM_NONE, "pkeyctl history lists the generations", "%s",
+                                      generation_history_no_target(files->facts.restores));
         r = read_generation(ctx, target) ?: state_read_layout(&ctx->state, ctx->files->arena, target, &layout);
         if (r < 0)
                 return r == -EBADMSG ? r : state_complain_generation(&ctx->state, &ctx->findings, target, r);

@@ -129,6 +129,14 @@ uint64_t generation_history_target(const struct generation_history *h, uint64_t 
         return generation_history_before(h, number);
 }
 
+const char *generation_history_no_target(uint64_t restores)
+{
+        if (restores == 0)
+                return "there is nothing to undo: the store has no generation before the one in force";
+        return "there is nothing to undo: the store has no generation before the one whose files are in force again; the later ones were "
+               "undone";
+}
+
 static struct stored_generation *add(struct generation_history *h, uint64_t number)
 {
         size_t at = LOWER_BOUND(item, h->items, h->n, item->number < number);

@@ -61,6 +61,8 @@ uint64_t generation_history_before(const struct generation_history *h, uint64_t 
  * force again, perhaps through other undos that it restores: the target is the generation before that change, because those since
  * then were undone. */
 uint64_t generation_history_target(const struct generation_history *h, uint64_t number, uint64_t restores);
+/* Why there is none; static. */
+const char *generation_history_no_target(uint64_t restores);
 
 /* Puts a generation with its files and facts, and deletes the oldest ones beyond the limits. */
 void records_put_generation(struct store_transaction *t, const struct generation_history *h, const struct generation *g,

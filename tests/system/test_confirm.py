@@ -330,7 +330,8 @@ def test_undo_without_pkeyd():
             check_equal((newest["number"], newest["restores"], newest["outcome"]), (number, restored, "carried-out"), "the undo")
             check(newest["ended"] >= newest["time"], newest)
             check_equal(contents(fabric), before, "tables after undo %d" % number)
-        pkeyctl(fabric, bus, "undo", "--yes").expect(1)
+        r = pkeyctl(fabric, bus, "undo", "--yes").expect(1)
+        check("before the one whose files are in force again; the later ones were undone" in r.err, r)
         check_equal(contents(fabric), before, "tables")
 
 
