@@ -20,6 +20,7 @@
  *     redo/NAME/N  a part
  *     ask/ID       a request to the process that writes; see etcd_mailbox.h
  *     answer/ID    its answer
+ *     running/ID   a pkeyd that uses the store; ID is its lease of etcd
  *     version      STORE_SCHEMA_VERSION of the process that put the first record
  *
  * The lock. Every commit is one etcd transaction with the condition that the lock still has the revision with which this process

@@ -67,6 +67,8 @@ struct etcd_store {
         sd_event_source *attached;    /* of that loop on a caller's */
         struct etcd_http *http;
         struct etcd_lease lease;
+        struct etcd_lease running;    /* of the key that announces this process */
+        bool announces;
         uint64_t lock;                /* revision that created the lock; 0: this process does not hold it */
         uint64_t cluster;             /* its ID; 0: not known yet */
         uint64_t seen;                /* revision of `commit` up to which everything was loaded, or committed here */
@@ -297,6 +299,52 @@ static int inspect_whole(struct etcd_store *s, struct overview *ret)
         return -EBUSY;
 }
 
+/* --- the processes that use it ---------------------------------------------------------------------------------------- */
+
+static int announce(struct etcd_store *s)
+{
+        struct etcd_key key;
+        char id[24];
+        int r;
+
+        etcd_lease_give_back(&s->running, GIVE_BACK);
+        r = etcd_lease_take(&s->running, s->http, s->loop, s->config->lease, TIMEOUT);
+        if (r < 0)
+                return r;
+        (void) snprintf(id, sizeof(id), "%016" PRIx64, s->running.id);
+        key = etcd_key(s->config->fabric, "running/", id);
+        r = transact(s, etcd_if_created(key.text, 0),
+                     json_pack("[o]", etcd_op_put(key.text, s->holder, strlen(s->holder), s->running.id)));
+        if (r < 0)
+                etcd_lease_give_back(&s->running, GIVE_BACK);
+        return r < 0 ? r : 0;
+}
+
+int etcd_store_announce(struct store *store)
+{
+        struct etcd_store *s = of_store(store);
+
+        s->announces = true;
+        return announce(s);
+}
+
+int etcd_store_find_running(struct store *store, char ret_holder[LOCK_HOLDER_SIZE])
+{
+        struct etcd_store *s = of_store(store);
+        const struct etcd_key first = etcd_key(s->config->fabric, "running/", ETCD_NAMES_FIRST);
+        const struct etcd_key end = etcd_key(s->config->fabric, "running/", ETCD_NAMES_END);
+        _cleanup_arena_ struct arena *a = arena_new();
+        _cleanup_json_ json_t *answer = NULL;
+        struct etcd_record record;
+        int r = a ? call(s, ETCD_RANGE, etcd_range(first.text, end.text, 1, 0), &answer, NULL) : -ENOMEM;
+
+        r = r ?: etcd_read_record(answer, 0, a, &record);
+        if (r < 0)
+                return r == -ENOENT ? 0 : r;
+        (void) snprintf(ret_holder, LOCK_HOLDER_SIZE, "%s", record.value);
+        return -EWOULDBLOCK;
+}
+
 /* --- loading ---------------------------------------------------------------------------------------------------------- */
 
 /* A range of records, which is read page by page. */
@@ -397,6 +445,8 @@ static int changed(struct store *store)
         struct overview now;
         int r = inspect_whole(s, &now);
 
+        if (r == 0 && s->announces && s->running.deadline <= clock_boot())
+                r = announce(s);
         if (r < 0)
                 return r;
         r = now.commit != s->seen;
@@ -723,8 +773,10 @@ static struct store *close_store(struct store *store)
 {
         struct etcd_store *s = of_store(store);
 
-        if (s->http)
+        if (s->http) {
                 etcd_store_unlock(store);
+                etcd_lease_give_back(&s->running, GIVE_BACK);
+        }
         sd_event_source_disable_unref(s->attached);
         s->http = etcd_http_free(s->http);
         sd_event_unref(s->loop);

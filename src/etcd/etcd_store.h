@@ -36,6 +36,11 @@ int etcd_store_attach(struct store *s, sd_event *event);
 int etcd_store_lock(struct store *s, char ret_holder[LOCK_HOLDER_SIZE]);
 /* Gives the lock back. If etcd does not answer, the lock ends with its lease. */
 void etcd_store_unlock(struct store *s);
+/* Shows other processes that this one uses the store, until it is closed. If etcd did not answer for longer than a lease, that
+ * ends until this process next asks whether the store has changed. Returns 0 or an error. */
+int etcd_store_announce(struct store *s);
+/* Returns 0, -EWOULDBLOCK: a process has announced itself, ret_holder says which; or an error. */
+int etcd_store_find_running(struct store *s, char ret_holder[LOCK_HOLDER_SIZE]);
 /* CLOCK_BOOTTIME until which no other process can have the lock; 0: this one does not hold it. */
 usec_t etcd_store_deadline(const struct store *s);
 /* Whether a process of another host made the last commit, as far as this process has read. */

@@ -314,7 +314,7 @@ static int inspect_state(struct context *ctx, struct doctor_host *host, struct k
         r = session_find_etcd(ctx, &etcd);
         if (r < 0)
                 return r == -EBADMSG ? turn_findings(ctx, FINDING_ERROR, FINDING_ERROR, &host->secret_errors) : r;
-        r = state_open(&state, path, false, etcd);
+        r = state_open(&state, path, STATE_READ, etcd);
         if (r != -ENOMEM)
                 r = state_load(&state, &m);
         if (m)

@@ -568,7 +568,7 @@ static int open_state(struct daemon *d)
         for (size_t i = 0; i < findings.n; i++)
                 journal_event(&d->journal, LOG_EVENT_STATE_DIR, NULL, "%s%s", location_format(d->arena, &findings.items[i].where) ?: "",
                               findings.items[i].text);
-        r = r ?: state_open(&d->state, o->state_dir, true, etcd);
+        r = r ?: state_open(&d->state, o->state_dir, STATE_SERVE, etcd);
         return r == -ENOMEM || !d->state.path ? r : 0;
 }
 

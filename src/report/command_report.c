@@ -86,7 +86,7 @@ static int read_store(struct context *ctx, struct report_data *r)
         int e = session_find_etcd(ctx, &etcd);
 
         if (e == 0)
-                e = state_open(&state, ctx->options->state_dir ?: ctx->fabric.state_dir, false, etcd);
+                e = state_open(&state, ctx->options->state_dir ?: ctx->fabric.state_dir, STATE_READ, etcd);
         if (e == 0)
                 e = state_load(&state, &ctx->remembered);
         if (e == 0 && state.store) {

@@ -344,7 +344,8 @@ static int open_state(struct context *ctx, bool writing)
 
         state_close(&ctx->state);
         r = session_find_etcd(ctx, &etcd);
-        r = r ?: state_open(&ctx->state, ctx->options->state_dir ?: ctx->fabric.state_dir, writing, etcd);
+        r = r ?: state_open(&ctx->state, ctx->options->state_dir ?: ctx->fabric.state_dir, writing ? STATE_WRITE : STATE_READ,
+                            etcd);
         return r == 0 && ctx->event ? state_attach(&ctx->state, ctx->event) : r;
 }
 

@@ -28,9 +28,9 @@ static void write_pid(int fd)
                 (void) dprintf(fd, "%d\n", (int) getpid());
 }
 
-int directory_lock_take(const char *dir, int *ret_fd, char ret_holder[LOCK_HOLDER_SIZE])
+int directory_lock_take(const char *dir, const char *name, int operation, int *ret_fd, char ret_holder[LOCK_HOLDER_SIZE])
 {
-        _cleanup_free_ char *path = file_path(dir, "lock");
+        _cleanup_free_ char *path = file_path(dir, name);
         _cleanup_close_ int fd = -1;
 
         if (!path)
@@ -38,7 +38,7 @@ int directory_lock_take(const char *dir, int *ret_fd, char ret_holder[LOCK_HOLDE
         fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
         if (fd < 0)
                 return -errno;
-        if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        if (flock(fd, operation | LOCK_NB) < 0) {
                 if (errno != EWOULDBLOCK)
                         return -errno;
                 name_holder(fd, ret_holder);

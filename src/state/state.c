@@ -64,6 +64,7 @@ static const struct explanation {
           "install that version again, or move state.db away: then every port counts as never read" },
         { -EUCLEAN, "it is damaged, or was removed, and another process has it open", "end or restart the other process, pkeyd or pkeyctl" },
         { -EBUSY, "another process has it open or locked", "end or restart the other process, pkeyd or pkeyctl" },
+        { -EWOULDBLOCK, "pkeyctl store copy is moving its records", "what is in force stays, and pkeyd tries again" },
         { -EXDEV, "its records were moved to etcd, when store: etcd was set",
           "set store: etcd again, and run pkeyctl store copy sqlite; or remove the file `etcd` and state.db: then every port counts as "
           "never read" },
@@ -77,6 +78,7 @@ static const struct explanation {
         { -EEXIST, "state.db of this host has records from before store: etcd was set",
           "run pkeyctl store copy etcd to copy it to the cluster; if the cluster has the records of the other head node, move state.db away" },
         { -EUCLEAN, "it is not the same cluster as before, or an older copy of it", "check etcd in pkeyd.yaml, and the log of etcd" },
+        { -EWOULDBLOCK, "pkeyctl store copy is moving its records", "what is in force stays, and pkeyd tries again" },
         { -EBUSY, "it was changed meanwhile", "what is in force stays, and pkeyd tries again" },
         { -ESTALE, NULL, "what is in force stays, and pkeyd tries again" },
         { -EHOSTUNREACH, NULL, "what is in force stays, and pkeyd tries again; etcdctl endpoint status shows the members" },
@@ -176,7 +178,7 @@ static int ensure_directory(const struct state *s)
 {
         _cleanup_free_ char *database = file_path(s->path, SQLITE_FILES_NAME);
 
-        if (s->make)
+        if (s->access != STATE_READ)
                 return make_directory(s->path);
         if (s->etcd)
                 return 0;
@@ -195,7 +197,7 @@ static int open_sqlite(struct state *s)
                 report(s, STATE_DAMAGED, "every port counts as never read until its table is read",
                        "check the disk, and keep the file until the cause is known",
                        "%s/" SQLITE_FILES_NAME " is damaged and was moved to %s", s->path, damaged);
-        return r == 0 && s->make ? import_files(s) : r;
+        return r == 0 && s->access != STATE_READ ? import_files(s) : r;
 }
 
 /* With it, open_sqlite() refuses a state.db that is older than the cluster. */
@@ -206,7 +208,7 @@ static int leave_mark(const struct state *s)
 
         if (!path)
                 return -ENOMEM;
-        return s->make && !file_may_exist(s->path, STATE_MARK) ? file_write_shared(path, text, strlen(text)) : 0;
+        return s->access != STATE_READ && !file_may_exist(s->path, STATE_MARK) ? file_write_shared(path, text, strlen(text)) : 0;
 }
 
 static int open_etcd(struct state *s)
@@ -216,6 +218,8 @@ static int open_etcd(struct state *s)
         if (file_may_exist(s->path, SQLITE_FILES_NAME))
                 return -EEXIST;
         r = leave_mark(s) ?: etcd_store_open(s->etcd, &s->store, &s->problem);
+        if (r == 0 && s->access == STATE_SERVE)
+                r = etcd_store_announce(s->store);
         return r == 0 && s->event ? etcd_store_attach(s->store, s->event) : r;
 }
 
@@ -234,10 +238,18 @@ static bool note_file(struct state *s)
         return inode > 0 && (st.st_dev != device || st.st_ino != inode);
 }
 
+/* Until the end of this process, or state_close(), nobody moves the records to another store. */
+static int hold_store(struct state *s)
+{
+        if (s->access != STATE_SERVE || s->runs_fd >= 0)
+                return 0;
+        return directory_lock_take(s->path, DIRECTORY_LOCK_RUNS, LOCK_SH, &s->runs_fd, s->holder);
+}
+
 static int open_store(struct state *s)
 {
         _cleanup_identity_ struct file_identity owner = {};
-        int r = ensure_directory(s) ?: file_become_owner_of(s->path, &owner);
+        int r = ensure_directory(s) ?: file_become_owner_of(s->path, &owner) ?: hold_store(s);
 
         r = r ?: (s->etcd ? open_etcd(s) : open_sqlite(s));
         if (r == 0 && s->error < 0)
@@ -246,7 +258,7 @@ static int open_store(struct state *s)
                 s->replaced |= note_file(s);
         if (r == 0)
                 s->error = 0;
-        else if (r == -ENOENT && !s->make)
+        else if (r == -ENOENT && s->access == STATE_READ)
                 s->error = r;
         else
                 give_up(s, r);
@@ -292,11 +304,11 @@ static char *name_store(const char *path, const struct etcd_config *etcd)
         return asprintf(&name, "etcd (%s%s)", etcd->endpoints[0], etcd->n_endpoints > 1 ? ", ..." : "") < 0 ? NULL : name;
 }
 
-int state_open(struct state *s, const char *path, bool make, const struct etcd_config *etcd)
+int state_open(struct state *s, const char *path, enum state_access access, const struct etcd_config *etcd)
 {
         int r;
 
-        *s = (struct state) { .make = make, .path = strdup(path), .etcd = etcd, .name = name_store(path, etcd) };
+        *s = (struct state) { .access = access, .path = strdup(path), .etcd = etcd, .name = name_store(path, etcd), .runs_fd = -1 };
         if (!s->path || !s->name)
                 return -ENOMEM;
         r = read_boot_id(s);
@@ -321,6 +333,8 @@ void state_close(struct state *s)
                 (void) file_become_owner_of(s->path, &owner);
         state_unlock(s);
         (void) store_close(s->store);
+        if (s->path && s->runs_fd >= 0)
+                directory_lock_release(s->runs_fd);
         while (s->n_reports > 0)
                 drop_first_report(s);
         free(s->path);
@@ -495,7 +509,7 @@ int state_read_layout(struct state *s, struct arena *a, uint64_t after, struct l
 
 static int take_directory_lock(struct state *s)
 {
-        int r = s->locked ? 0 : directory_lock_take(s->path, &s->lock_fd, s->holder);
+        int r = s->locked ? 0 : directory_lock_take(s->path, DIRECTORY_LOCK_WRITES, LOCK_EX, &s->lock_fd, s->holder);
 
         s->locked = r == 0;
         return r;

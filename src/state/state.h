@@ -9,13 +9,14 @@
  *     sqlite_store    a store of records in the state directory, in an SQLite database; sqlite_files: its files
  *     sqlite_peek     reads records of a store that may be in use, without waiting
  *     state_copy      moves what is remembered to another kind of store
- *     directory_lock  the fabric lock of this host
+ *     directory_lock  the locks of a state directory
  *     etcd_place      the cluster that the settings name, as a configuration of etcd/
  *
- * The state directory has the store (records in records/stored_records.h), and a file `lock`, the fabric lock, which a process
- * holds while it writes tables. With `store: etcd` the store is a cluster that other hosts share; then the fabric lock consists of
- * that file and of the lock in the cluster, and the directory has a file `etcd`: no process continues with a state.db that is older
- * than the cluster. Nor does one continue with a cluster while there is a state.db.
+ * The state directory has the store (records in records/stored_records.h), a file `lock`, the fabric lock, which a process
+ * holds while it writes tables, and a file `pkeyd.lock`, which each pkeyd holds while it runs. With `store: etcd` the store is a
+ * cluster that other hosts share; then the fabric lock consists of that file and of the lock in the cluster, and the directory has
+ * a file `etcd`: no process continues with a state.db that is older than the cluster. Nor does one continue with a cluster while
+ * there is a state.db.
  *
  *     state_open -> state_load -> ( state_lock -> state_commit, MADs, ... -> state_unlock )* -> state_close
  *
@@ -46,9 +47,15 @@ struct state_report {
 
 #define STATE_MAX_REPORTS 8
 
+enum state_access {
+        STATE_READ,  /* the directory and the store must exist; -ENOENT is not reported */
+        STATE_WRITE, /* creates them (mode 0700) if they do not exist, and imports files of version 0.1.0 */
+        STATE_SERVE, /* the same, for pkeyd: until state_close() the store is not moved (state_copy.h) */
+};
+
 struct state {
         char *path;                 /* owned; NULL: not open */
-        bool make;
+        enum state_access access;
         const struct etcd_config *etcd; /* borrowed; NULL: the store is in the directory */
         char *name;                 /* owned; of the store, for messages */
         char *problem;              /* owned; why the last request to etcd failed, for messages; NULL: not known */
@@ -61,6 +68,7 @@ struct state {
         bool replaced;              /* it is another store than the one that was open before, and was not loaded yet */
         dev_t device;               /* of state.db when it was last opened */
         ino_t inode;                /* 0: it never was */
+        int runs_fd;                /* holds `pkeyd.lock`; -1: not held */
         bool locked;
         int lock_fd;
         char holder[LOCK_HOLDER_SIZE]; /* the other process that held the lock when this one last tried */
@@ -69,10 +77,9 @@ struct state {
         bool shown;                 /* the first report was returned already */
 };
 
-/* make: creates the directory (mode 0700) and the store if they do not exist, and imports files of version 0.1.0. Without it they
- * must exist; -ENOENT is not reported. etcd: NULL: the store is in the directory; borrowed until state_close(). Returns 0, -ENOMEM,
- * or why there is no store; the state can be used without one. */
-int state_open(struct state *s, const char *path, bool make, const struct etcd_config *etcd);
+/* etcd: NULL: the store is in the directory; borrowed until state_close(). Returns 0, -ENOMEM, or why there is no store; the state
+ * can be used without one. */
+int state_open(struct state *s, const char *path, enum state_access access, const struct etcd_config *etcd);
 /* A store in etcd is served on this loop from now on: its lease is renewed. Borrows the loop. */
 int state_attach(struct state *s, sd_event *event);
 /* Also accepts a zeroed state. */

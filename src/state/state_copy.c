@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/file.h>
 
 #include "etcd/etcd_store.h"
 #include "shell/file.h"
@@ -12,19 +13,20 @@
 
 struct both {
         struct store *sqlite, *etcd;
-        int lock_fd;
+        int runs_fd, lock_fd;
 };
 
 static int open_both(struct both *b, const char *dir, const struct etcd_config *etcd, struct state_copy *c)
 {
         _cleanup_free_ char *damaged = NULL;
-        int r = directory_lock_take(dir, &b->lock_fd, c->holder);
+        int r = directory_lock_take(dir, DIRECTORY_LOCK_RUNS, LOCK_EX, &b->runs_fd, c->holder) ?:
+                directory_lock_take(dir, DIRECTORY_LOCK_WRITES, LOCK_EX, &b->lock_fd, c->holder);
 
         r = r ?: sqlite_store_open(dir, SQLITE_STORE_BUSY_MSEC, &b->sqlite, &damaged);
         if (r == 0 && damaged)
                 r = -EUCLEAN;
         r = r ?: etcd_store_open(etcd, &b->etcd, &c->problem);
-        return r ?: etcd_store_lock(b->etcd, c->holder);
+        return r ?: etcd_store_lock(b->etcd, c->holder) ?: etcd_store_find_running(b->etcd, c->holder);
 }
 
 static void close_both(struct both *b)
@@ -33,6 +35,8 @@ static void close_both(struct both *b)
         b->etcd = store_close(b->etcd);
         if (b->lock_fd >= 0)
                 directory_lock_release(b->lock_fd);
+        if (b->runs_fd >= 0)
+                directory_lock_release(b->runs_fd);
 }
 
 /* --- the records ------------------------------------------------------------------------------------------------------ */
@@ -119,7 +123,7 @@ static int remove_file(const char *dir, const char *name)
 int state_copy(const char *dir, const struct etcd_config *etcd, bool to_etcd, struct state_copy *ret)
 {
         _cleanup_identity_ struct file_identity owner = {};
-        struct both b = { .lock_fd = -1 };
+        struct both b = { .runs_fd = -1, .lock_fd = -1 };
         bool is_new = !file_may_exist(dir, SQLITE_FILES_NAME);
         int r;
 

@@ -4,10 +4,10 @@
 /*
  * Moves what pkeyd remembers from state.db to etcd, or back, while no pkeyd runs.
  *
- * state_copy() holds the locks of both stores. One transaction puts all records into the target, which must be empty. After that
- * state.db gets another name, or STATE_MARK is removed. If this fails, or the process ends before, the target has a copy that no
- * process uses. The next state_copy() then finds the same records there, and does what is left. Until then state.db stays in use if
- * the copy is in etcd; state_open() refuses both stores if it is in state.db.
+ * state_copy() holds the locks of both stores, and is refused while a pkeyd runs that uses one of them. One transaction puts all
+ * records into the target, which must be empty. After that state.db gets another name, or STATE_MARK is removed. If this fails, or
+ * the process ends before, the target has a copy that no process uses. The next state_copy() then finds the same records there, and
+ * does what is left. Until then state.db stays in use if the copy is in etcd; if it is in state.db, state_open() refuses both.
  */
 
 #include "etcd/etcd.h"
@@ -18,7 +18,7 @@
 
 struct state_copy {
         size_t n;                      /* records */
-        char holder[LOCK_HOLDER_SIZE]; /* with -EWOULDBLOCK: who has a lock */
+        char holder[LOCK_HOLDER_SIZE]; /* with -EWOULDBLOCK: which process */
         struct etcd_key prefix;        /* of the records in etcd: "/pkeyd/record/" */
         char *kept;                    /* owned; the new path of state.db; NULL: it was not renamed */
         char *problem;                 /* owned; why the last request to etcd failed; NULL: not known */
@@ -28,7 +28,7 @@ struct state_copy {
  *
  *     -ENOENT       the source has no records
  *     -ENOTEMPTY    the target has other records
- *     -EWOULDBLOCK  another process has a lock
+ *     -EWOULDBLOCK  another process has a lock, or a pkeyd runs
  *     -EBADMSG      a record is damaged
  *     -ENOMEM, or why a store cannot be used
  *

@@ -73,6 +73,12 @@ WRONGS = [
     Wrong("copied-to-any-records", COPY, "c.next != c.end ? -ENOTEMPTY : r;", "c.next != c.end ? -ENOTEMPTY : r == -ENOTEMPTY ? 0 : r;"),
     Wrong("copied-to-fewer-records", COPY, "r == 0 && c.next != c.end ? -ENOTEMPTY : r;", "r;"),
     Wrong("copied-to-other-values", COPY, " || memcmp(op->value, value, n) != 0)", ")"),
+    Wrong("copied-beside-pkeyd", STATE, "s->access != STATE_SERVE || s->runs_fd >= 0", "true"),
+    Wrong("copied-beside-pkeyd-of-other-host", COPY, " ?: etcd_store_find_running(b->etcd, c->holder)", ""),
+    Wrong("copied-beside-pkeyd-that-stands-by", STATE, "        if (r == 0 && s->access == STATE_SERVE)\n                r = etcd", "        if (r == 0 && s->locked)\n                r = etcd"),
+    Wrong("copied-after-an-outage", STORE, "        if (r == 0 && s->announces && s->running.deadline <= clock_boot())\n                r = announce(s);\n", ""),
+    Wrong("copied-with-the-lock-shared", COPY, "DIRECTORY_LOCK_RUNS, LOCK_EX", "DIRECTORY_LOCK_RUNS, LOCK_SH"),
+    Wrong("running-for-ever", STORE, "strlen(s->holder), s->running.id)", "strlen(s->holder), 0)"),
     Wrong("copied-only-at-once", COPY, "        bool is_empty = r > 0;\n\n        if (r < 0)\n                return r;\n", "        bool is_empty = r > 0;\n\n        if (r <= 0)\n                return r < 0 ? r : -ENOTEMPTY;\n"),
     # requests that are passed on
     Wrong("mailbox-other-answers-are-pruned", MAILBOX, "if (!in->is_found && (in->is_replied || !etcd_has_more(range)))", "if (!in->is_found && !etcd_has_more(range))"),

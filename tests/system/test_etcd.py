@@ -566,6 +566,47 @@ def test_apply_writes_for_longer_than_the_lease():
         check_equal([p.guid for p in tables.values() if p.type == 1 and 0x8011 not in p.table], [], "hosts that were not written")
 
 
+def test_not_moved_while_pkeyd_runs():
+    """Whichever store it uses, on whichever host, and also when it writes nothing; until it ends, in whatever way. A pkeyd whose lease
+    has ended, because it did not reach etcd, counts again after its next sweep."""
+    with Fabric(two_level(1, 1, 2)) as fabric:
+        cluster = Cluster(fabric, 1)
+        fabric.settings("timeout: 200ms\nsweep_interval: 1s\nbeside_opensm: true\n")
+        settings = fabric.write("etcd.yaml", read_file(fabric.settings()) + "role: follow-sm\n" + cluster.settings("5s"))
+        policy = fabric.write("partitions.yaml", Policy().add("one", 0x0010, {"ALL": "full"}).yaml())
+
+        def copy(kind, state="state"):
+            return fabric.run([program("pkeyctl"), "--config", settings, "--state-dir", fabric.path(state), "store", "copy", kind])
+
+        def check_refused(result, holder):
+            check(result.status == 1 and holder + " uses the store; nothing was copied" in result.err, result)
+
+        daemon = Daemon(fabric, policy)
+        daemon.wait_text("verified")
+        check_refused(copy("etcd"), "process %d" % daemon.process.pid)
+        check(os.path.exists(fabric.path("state/state.db")), "state.db was moved")
+        fabric.pkeyctl("history").expect(0)
+        daemon.process.kill()
+        daemon.process.wait()
+        copy("etcd").expect(0)
+        first = Daemon(fabric, policy, settings=settings)
+        second = Daemon(fabric, policy, settings=settings, state="state-2", host_name="head2")
+        check_refused(copy("sqlite"), "process %d" % first.process.pid)
+        check_equal(first.stop(), 0, "exit status of pkeyd")
+
+        def running():
+            return cluster.ctl("get", "/pkeyd/running/", "--prefix").stdout.split("\n", 1)
+
+        key, value = running()
+        check_equal(value.strip(), "pkeyd on head2 (process %d)" % second.process.pid, "who uses the store in etcd")
+        check_refused(copy("sqlite"), value.strip())
+        cluster.ctl("lease", "revoke", key.rpartition("/")[2])
+        wait_for(lambda: running()[-1].strip() == value.strip(), "the pkeyd whose lease has ended")
+        check_equal(second.stop(), 0, "exit status of pkeyd")
+        copy("sqlite").expect(0)
+        check_equal(len(fabric.pkeyctl("history", "--json").expect(0).json()["generations"]), 1, "generations in state.db")
+
+
 def test_copies_of_a_fabric():
     """There and back. The way out of a full store names the keys of this fabric only."""
     with Fabric(two_level(1, 1, 1), opensm=False) as fabric:

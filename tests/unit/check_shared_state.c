@@ -4,12 +4,14 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "etcd_fixture.h"
 #include "shell/file.h"
 #include "settings/settings.h"
+#include "state/directory_lock.h"
 #include "state/etcd_place.h"
 #include "state/state_copy.h"
 #include "state/state.h"
@@ -55,8 +57,8 @@ static void end_test(void)
 
 static void open_both(void)
 {
-        ck_assert_int_eq(state_open(&one, file("one"), true, &config), 0);
-        ck_assert_int_eq(state_open(&two, file("two"), true, &config), 0);
+        ck_assert_int_eq(state_open(&one, file("one"), STATE_WRITE, &config), 0);
+        ck_assert_int_eq(state_open(&two, file("two"), STATE_WRITE, &config), 0);
 }
 
 /* Takes the lock, which must be free. Returns the records that others changed; NULL: none. */
@@ -213,16 +215,16 @@ END_TEST
 /* state.db is older than the cluster, or the cluster than state.db: which of them is to be believed is for an admin to say. */
 START_TEST(another_store_is_in_the_way)
 {
-        ck_assert_int_eq(state_open(&one, file("one"), true, NULL), 0);
+        ck_assert_int_eq(state_open(&one, file("one"), STATE_WRITE, NULL), 0);
         ck_assert_int_eq(commit(&one, 1), 0);
         state_close(&one);
-        ck_assert_int_eq(state_open(&one, file("one"), true, &config), -EEXIST);
+        ck_assert_int_eq(state_open(&one, file("one"), STATE_WRITE, &config), -EEXIST);
         check_report(&one, "cannot be used: state.db of this host has records from before");
         ck_assert_int_eq(commit(&one, 2), -EEXIST);
         state_close(&one);
-        ck_assert_int_eq(state_open(&two, file("two"), true, &config), 0);
+        ck_assert_int_eq(state_open(&two, file("two"), STATE_WRITE, &config), 0);
         state_close(&two);
-        ck_assert_int_eq(state_open(&two, file("two"), true, NULL), -EXDEV);
+        ck_assert_int_eq(state_open(&two, file("two"), STATE_WRITE, NULL), -EXDEV);
         check_report(&two, "state.db cannot be used: its records were moved to etcd");
         ck_assert_int_ne(access(file("two/state.db"), F_OK), 0);
 }
@@ -382,7 +384,7 @@ static size_t n_stored(const char *dir, const struct etcd_config *etcd)
 {
         _cleanup_remembered_ struct remembered *m = NULL;
 
-        ck_assert_int_eq(state_open(&one, file(dir), true, etcd), 0);
+        ck_assert_int_eq(state_open(&one, file(dir), STATE_WRITE, etcd), 0);
         ck_assert_int_eq(state_load(&one, &m), 0);
         state_close(&one);
         return n_freed(m);
@@ -410,7 +412,7 @@ START_TEST(copied)
         ck_assert_int_eq(copy_to(true, 0), -ENOENT);
         ck_assert_int_eq(copy_to(false, 0), -ENOENT);
         ck_assert_int_ne(access(file("one/state.db"), F_OK), 0);
-        ck_assert_int_eq(state_open(&one, file("one"), true, NULL), 0);
+        ck_assert_int_eq(state_open(&one, file("one"), STATE_WRITE, NULL), 0);
         for (uint64_t i = 1; i <= N_NODES; i++)
                 ck_assert_int_eq(commit(&one, i), 0);
         state_close(&one);
@@ -418,7 +420,7 @@ START_TEST(copied)
         ck_assert_int_eq(copy_to(true, N_NODES), 0);
         ck_assert_int_eq(copy_to(true, 0), -ENOENT);
         ck_assert_uint_eq(n_stored("one", &config), N_NODES);
-        ck_assert_int_eq(state_open(&one, file("one"), true, NULL), -EXDEV);
+        ck_assert_int_eq(state_open(&one, file("one"), STATE_WRITE, NULL), -EXDEV);
         state_close(&one);
         ck_assert_int_eq(copy_to(false, N_NODES), 0);
         ck_assert_uint_eq(n_stored("one", NULL), N_NODES);
@@ -430,7 +432,7 @@ START_TEST(copied_in_two_attempts)
 {
         const struct etcd_config *to = _i ? &config : NULL;
 
-        ck_assert_int_eq(state_open(&one, file("one"), true, NULL), 0);
+        ck_assert_int_eq(state_open(&one, file("one"), STATE_WRITE, NULL), 0);
         ck_assert_int_eq(commit(&one, 1), 0);
         ck_assert_int_eq(commit(&one, 2), 0);
         state_close(&one);
@@ -459,13 +461,13 @@ static void put_record(const char *key, const char *value)
 
 START_TEST(not_copied_to_other_records)
 {
-        ck_assert_int_eq(state_open(&one, file("one"), true, NULL), 0);
+        ck_assert_int_eq(state_open(&one, file("one"), STATE_WRITE, NULL), 0);
         put_record("b", "1");
         put_record("c", "1");
         state_close(&one);
         ck_assert_int_eq(copy_to(true, 2), 0);
         ck_assert_int_eq(copy_to(false, 2), 0);
-        ck_assert_int_eq(state_open(&one, file("one"), true, NULL), 0);
+        ck_assert_int_eq(state_open(&one, file("one"), STATE_WRITE, NULL), 0);
         if (_i == MORE)
                 put_record("d", "1");
         if (_i == FEWER || _i == OTHER_KEY || _i == ONLY_OTHERS)
@@ -487,14 +489,14 @@ END_TEST
 static bool is_overtaken;
 
 /* The linker's names for the function that state_copy() calls, and for the one behind it (ld --wrap). */
-int __real_directory_lock_take(const char *dir, int *ret_fd, char ret_holder[LOCK_HOLDER_SIZE]);
-int __wrap_directory_lock_take(const char *dir, int *ret_fd, char ret_holder[LOCK_HOLDER_SIZE]);
+int __real_directory_lock_take(const char *dir, const char *name, int operation, int *ret_fd, char ret_holder[LOCK_HOLDER_SIZE]);
+int __wrap_directory_lock_take(const char *dir, const char *name, int operation, int *ret_fd, char ret_holder[LOCK_HOLDER_SIZE]);
 
 /* is_overtaken: another process has just got the lock, and made a database. */
-int __wrap_directory_lock_take(const char *dir, int *ret_fd, char ret_holder[LOCK_HOLDER_SIZE])
+int __wrap_directory_lock_take(const char *dir, const char *name, int operation, int *ret_fd, char ret_holder[LOCK_HOLDER_SIZE])
 {
-        if (!is_overtaken)
-                return __real_directory_lock_take(dir, ret_fd, ret_holder);
+        if (!is_overtaken || strcmp(name, DIRECTORY_LOCK_WRITES) != 0)
+                return __real_directory_lock_take(dir, name, operation, ret_fd, ret_holder);
         write_text("one/state.db", "of another process");
         return -EWOULDBLOCK;
 }
@@ -525,6 +527,52 @@ START_TEST(not_copied_while_somebody_uses_it)
         state_unlock(&two);
         ck_assert_int_eq(state_copy(file("one"), &config, false, &c), 0);
         state_copy_done(&c);
+}
+END_TEST
+
+enum { RUNS_ON_SQLITE, RUNS_ON_ETCD, RUNS_ON_OTHER_HOST, N_RUNS };
+
+/* pkeyd runs, and does not write at the moment. */
+START_TEST(not_copied_while_pkeyd_runs)
+{
+        const char *dir = _i == RUNS_ON_OTHER_HOST ? "two" : "one";
+        bool to_etcd = _i == RUNS_ON_SQLITE;
+        struct state_copy c;
+
+        ck_assert_int_eq(mkdir(file("one"), 0700), 0);
+        ck_assert_int_eq(state_open(&two, file(dir), STATE_SERVE, to_etcd ? NULL : &config), 0);
+        ck_assert_ptr_null(lock(&two));
+        ck_assert_int_eq(commit(&two, 1), 0);
+        state_unlock(&two);
+        ck_assert_int_eq(state_open(&one, file(dir), STATE_WRITE, to_etcd ? NULL : &config), 0); /* pkeyctl beside it */
+        state_close(&one);
+        ck_assert_int_eq(state_copy(file("one"), &config, to_etcd, &c), -EWOULDBLOCK);
+        ck_assert_ptr_nonnull(strstr(c.holder, arena_printf(arena, "process %d", (int) getpid())));
+        ck_assert_int_eq(strncmp(c.holder, "check_shared_state on ", 22) == 0, _i == RUNS_ON_OTHER_HOST);
+        state_copy_done(&c);
+        ck_assert_int_eq(access(file("one/state.db"), F_OK) == 0, to_etcd);
+        state_close(&two);
+        ck_assert_int_eq(copy_to(to_etcd, 1), 0);
+}
+END_TEST
+
+/* pkeyd is started while the records are moved: it goes on when that has ended. */
+START_TEST(not_used_while_copied)
+{
+        _cleanup_remembered_ struct remembered *changed = NULL;
+        char holder[LOCK_HOLDER_SIZE];
+        const char *other;
+        int fd;
+
+        ck_assert_int_eq(mkdir(file("one"), 0700), 0);
+        ck_assert_int_eq(directory_lock_take(file("one"), DIRECTORY_LOCK_RUNS, LOCK_EX, &fd, holder), 0);
+        ck_assert_int_eq(state_open(&one, file("one"), STATE_SERVE, _i ? &config : NULL), -EWOULDBLOCK);
+        check_report(&one, "cannot be used: pkeyctl store copy is moving its records");
+        ck_assert_int_ne(access(file("one/state.db"), F_OK), 0);
+        directory_lock_release(fd);
+        ck_assert_int_eq(state_lock(&one, &other, &changed), _i ? 0 : -EUCLEAN);
+        state_unlock(&one);
+        ck_assert_int_eq(directory_lock_take(file("one"), DIRECTORY_LOCK_RUNS, LOCK_EX, &fd, holder), -EWOULDBLOCK);
 }
 END_TEST
 
@@ -578,6 +626,8 @@ int main(void)
         tcase_add_loop_test(tc, not_copied_to_other_records, 0, N_DIFFERENCES);
         tcase_add_test(tc, database_of_another_process_stays);
         tcase_add_test(tc, not_copied_while_somebody_uses_it);
+        tcase_add_loop_test(tc, not_copied_while_pkeyd_runs, 0, N_RUNS);
+        tcase_add_loop_test(tc, not_used_while_copied, 0, 2);
         suite_add_tcase(suite, tc);
         tcase_add_checked_fixture(three, start_three, end_three);
         tcase_set_timeout(three, 120);

@@ -75,7 +75,7 @@ static void setup(void)
         strcpy(top, "/tmp/check_state.XXXXXX");
         ck_assert_ptr_nonnull(mkdtemp(top));
         snprintf(path, sizeof(path), "%s/state", top);
-        ck_assert_int_eq(state_open(&state, path, true, NULL), 0);
+        ck_assert_int_eq(state_open(&state, path, STATE_WRITE, NULL), 0);
 }
 
 static void remove_files(void)
@@ -104,7 +104,7 @@ static void teardown(void)
 static void open_again(int expected)
 {
         state_close(&state);
-        ck_assert_int_eq(state_open(&state, path, true, NULL), expected);
+        ck_assert_int_eq(state_open(&state, path, STATE_WRITE, NULL), expected);
 }
 
 static struct remembered *load(void)
@@ -249,7 +249,7 @@ START_TEST(records_of_wrong_types)
                 ck_assert_int_eq(sqlite3_open(file("state.db"), &db), SQLITE_OK);
                 ck_assert_int_eq(sqlite3_exec(db, cases[i].change, NULL, NULL, NULL), SQLITE_OK);
                 ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
-                ck_assert_int_eq(state_open(&state, path, true, NULL), 0);
+                ck_assert_int_eq(state_open(&state, path, STATE_WRITE, NULL), 0);
                 m = load();
                 ck_assert_uint_eq(n_freed(m), 1);
                 check_report(STATE_DAMAGED, cases[i].report);
@@ -268,13 +268,13 @@ START_TEST(only_reading)
 
         ck_assert_int_eq(commit_index(&state, 1), 0);
         state_close(&state);
-        ck_assert_int_eq(state_open(&state, path, false, NULL), 0);
+        ck_assert_int_eq(state_open(&state, path, STATE_READ, NULL), 0);
         m = load();
         ck_assert_uint_eq(n_freed(m), 1);
         state_close(&state);
         remove_database();
         write_text("indexes.json", "{\"schema\": 1, \"ports\": []}");
-        ck_assert_int_eq(state_open(&state, path, false, NULL), -ENOENT);
+        ck_assert_int_eq(state_open(&state, path, STATE_READ, NULL), -ENOENT);
         nothing = load();
         ck_assert_uint_eq(n_freed(nothing), 0);
         ck_assert_int_eq(commit_index(&state, 1), -ENOENT);
@@ -282,7 +282,7 @@ START_TEST(only_reading)
         ck_assert(!exists("state.db"));
         ck_assert(exists("indexes.json"));
         state_close(&state);
-        ck_assert_int_eq(state_open(&state, file("none"), false, NULL), -ENOENT);
+        ck_assert_int_eq(state_open(&state, file("none"), STATE_READ, NULL), -ENOENT);
         check_no_report();
         ck_assert(!exists("none"));
 }
@@ -309,11 +309,11 @@ START_TEST(cannot_be_opened)
         struct state other;
         struct state_report r;
 
-        ck_assert_int_eq(state_open(&other, arena_printf(arena, "%s/no/such", top), true, NULL), -ENOENT);
+        ck_assert_int_eq(state_open(&other, arena_printf(arena, "%s/no/such", top), STATE_WRITE, NULL), -ENOENT);
         ck_assert(state_next_report(&other, &r));
         ck_assert_int_eq(r.kind, STATE_UNUSABLE);
         state_close(&other);
-        ck_assert_int_eq(state_open(&other, file("state.db"), true, NULL), -ENOTDIR);
+        ck_assert_int_eq(state_open(&other, file("state.db"), STATE_WRITE, NULL), -ENOTDIR);
         state_close(&other);
 }
 END_TEST
@@ -327,7 +327,7 @@ START_TEST(cannot_be_opened_yet)
         state_close(&state);
         remove_database();
         ck_assert_int_eq(mkdir(file("state.db"), 0700), 0);
-        ck_assert_int_eq(state_open(&state, path, true, NULL), -EISDIR);
+        ck_assert_int_eq(state_open(&state, path, STATE_WRITE, NULL), -EISDIR);
         check_report(STATE_UNUSABLE, "state.db cannot be used: Is a directory");
         m = load();
         ck_assert_uint_eq(n_freed(m), 0);
@@ -366,7 +366,7 @@ START_TEST(opened_later_with_records)
         ck_assert_int_eq(commit_table(&state), 0);
         state_close(&state);
         take_away();
-        ck_assert_int_eq(state_open(&state, path, true, NULL), -EISDIR);
+        ck_assert_int_eq(state_open(&state, path, STATE_WRITE, NULL), -EISDIR);
         check_report(STATE_UNUSABLE, "Is a directory");
         remembered_free(load());
         put_back();
@@ -393,7 +393,7 @@ START_TEST(lost_for_a_while)
         check_report(STATE_UNUSABLE, "Is a directory");
         state_unlock(&state);
         put_back();
-        ck_assert_int_eq(state_open(&other, path, true, NULL), 0);
+        ck_assert_int_eq(state_open(&other, path, STATE_WRITE, NULL), 0);
         ck_assert_int_eq(commit_index(&other, 1), 0);
         state_close(&other);
         ck_assert_int_eq(state_lock(&state, &holder, &changed), 0);
@@ -413,7 +413,7 @@ START_TEST(of_a_newer_version)
         ck_assert_int_eq(sqlite3_open(file("state.db"), &db), SQLITE_OK);
         ck_assert_int_eq(sqlite3_exec(db, "PRAGMA user_version = 99", NULL, NULL, NULL), SQLITE_OK);
         ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
-        ck_assert_int_eq(state_open(&state, path, true, NULL), -EPROTONOSUPPORT);
+        ck_assert_int_eq(state_open(&state, path, STATE_WRITE, NULL), -EPROTONOSUPPORT);
         check_report(STATE_UNUSABLE, "a newer version of pkeyd wrote it");
         ck_assert_int_eq(commit_index(&state, 1), -EPROTONOSUPPORT);
 }
@@ -427,7 +427,7 @@ START_TEST(damaged_database)
         state_close(&state);
         remove_database();
         write_text("state.db", "this is no database, and never was one");
-        ck_assert_int_eq(state_open(&state, path, true, NULL), 0);
+        ck_assert_int_eq(state_open(&state, path, STATE_WRITE, NULL), 0);
         check_report(STATE_DAMAGED, "state.db is damaged and was moved to");
         check_no_report();
         m = load();
@@ -449,7 +449,7 @@ START_TEST(another_committed)
         ck_assert_int_eq(commit_index(&state, 1), 0);
         ck_assert_int_eq(lock(&state, &holder), 0); /* its own commit does not count as a change */
         state_unlock(&state);
-        ck_assert_int_eq(state_open(&other, path, true, NULL), 0);
+        ck_assert_int_eq(state_open(&other, path, STATE_WRITE, NULL), 0);
         ck_assert_int_eq(commit_index(&other, 2), 0);
         ck_assert_int_eq(commit_table(&other), 0);
         ck_assert_int_eq(state_lock(&state, &holder, &changed), 0);
@@ -492,7 +492,7 @@ START_TEST(removed_before_a_lock)
 
         remove_database();
         ck_assert_int_eq(lock(&state, &holder), -EUCLEAN);
-        ck_assert_int_eq(state_open(&other, path, true, NULL), 0);
+        ck_assert_int_eq(state_open(&other, path, STATE_WRITE, NULL), 0);
         ck_assert_int_eq(lock(&other, &holder), 0); /* the failed lock was released */
         state_close(&other);
         ck_assert_int_eq(lock(&state, &holder), 0);
@@ -520,7 +520,7 @@ START_TEST(replaced_before_it_is_loaded)
         struct state other;
         const char *holder;
 
-        ck_assert_int_eq(state_open(&other, elsewhere, true, NULL), 0);
+        ck_assert_int_eq(state_open(&other, elsewhere, STATE_WRITE, NULL), 0);
         ck_assert_int_eq(commit_table(&other), 0);
         state_close(&other);
         remove_database();
@@ -528,7 +528,7 @@ START_TEST(replaced_before_it_is_loaded)
         ck_assert_int_eq(rmdir(elsewhere), 0);
         m = load();
         check_table(m, true);
-        ck_assert_int_eq(state_open(&other, path, true, NULL), 0);
+        ck_assert_int_eq(state_open(&other, path, STATE_WRITE, NULL), 0);
         ck_assert_int_eq(commit_index(&other, 1), 0);
         state_close(&other);
         ck_assert_int_eq(state_lock(&state, &holder, &changed), 0);
@@ -548,7 +548,7 @@ START_TEST(replaced)
         const char *holder;
 
         ck_assert_int_eq(commit_index(&state, 1), 0);
-        ck_assert_int_eq(state_open(&other, elsewhere, true, NULL), 0);
+        ck_assert_int_eq(state_open(&other, elsewhere, STATE_WRITE, NULL), 0);
         ck_assert_int_eq(commit_index(&other, 2), 0);
         ck_assert_int_eq(commit_index(&other, 3), 0);
         ck_assert_int_eq(commit_table(&other), 0);
@@ -565,7 +565,7 @@ START_TEST(replaced)
         check_report(STATE_DAMAGED, "was replaced by another file");
         ck_assert_int_eq(lock(&state, &holder), 0);
         ck_assert_int_eq(commit_index(&state, 1), 0);
-        ck_assert_int_eq(state_open(&other, path, true, NULL), 0);
+        ck_assert_int_eq(state_open(&other, path, STATE_WRITE, NULL), 0);
         ck_assert_int_eq(commit_index(&other, 4), 0);
         state_close(&other);
         ck_assert_int_eq(state_lock(&state, &holder, &again), 0);
@@ -582,7 +582,7 @@ START_TEST(replaced_and_lost_for_a_while)
         struct state other;
         const char *holder;
 
-        ck_assert_int_eq(state_open(&other, file("other"), true, NULL), 0);
+        ck_assert_int_eq(state_open(&other, file("other"), STATE_WRITE, NULL), 0);
         ck_assert_int_eq(commit_table(&other), 0);
         state_close(&other);
         remove_database();
@@ -607,7 +607,7 @@ START_TEST(removed_and_open)
         struct state other;
 
         remove_database();
-        ck_assert_int_eq(state_open(&other, path, true, NULL), -EBUSY);
+        ck_assert_int_eq(state_open(&other, path, STATE_WRITE, NULL), -EBUSY);
         state_close(&other);
 }
 END_TEST
@@ -631,7 +631,7 @@ static pid_t hold_lock(int *ret_go)
                 const char *other;
 
                 close(go[1]);
-                if (state_open(&mine, path, true, NULL) < 0 || state_lock(&mine, &other, &changed) < 0)
+                if (state_open(&mine, path, STATE_WRITE, NULL) < 0 || state_lock(&mine, &other, &changed) < 0)
                         _exit(1);
                 (void) !write(said[1], "x", 1);
                 (void) !read(go[0], &c, 1);
@@ -670,7 +670,7 @@ START_TEST(lock_is_let_go)
         struct state other;
         const char *holder = NULL;
 
-        ck_assert_int_eq(state_open(&other, path, true, NULL), 0);
+        ck_assert_int_eq(state_open(&other, path, STATE_WRITE, NULL), 0);
         ck_assert_int_eq(lock(&state, &holder), 0);
         ck_assert_int_eq(lock(&other, &holder), -EWOULDBLOCK);
         ck_assert_str_eq(holder, arena_printf(arena, "process %d", (int) getpid()));
@@ -718,7 +718,7 @@ static int use_as_user(void)
                 struct state s;
                 const char *holder;
 
-                if (setgid(USER) < 0 || setuid(USER) < 0 || state_open(&s, path, true, NULL) < 0 || lock(&s, &holder) < 0)
+                if (setgid(USER) < 0 || setuid(USER) < 0 || state_open(&s, path, STATE_WRITE, NULL) < 0 || lock(&s, &holder) < 0)
                         _exit(1);
                 _exit(commit_index(&s, 1) == 0 ? 0 : 2);
         }
@@ -831,7 +831,7 @@ START_TEST(import_once)
         _cleanup_remembered_ struct remembered *m = NULL, *again = NULL;
 
         begin_import();
-        ck_assert_int_eq(state_open(&state, path, true, NULL), 0);
+        ck_assert_int_eq(state_open(&state, path, STATE_WRITE, NULL), 0);
         check_no_report();
         m = load();
         ck_assert_uint_eq(n_freed(m), 2);
@@ -858,7 +858,7 @@ START_TEST(import_time)
         sqlite3_stmt *st;
 
         begin_import();
-        ck_assert_int_eq(state_open(&state, path, true, NULL), 0);
+        ck_assert_int_eq(state_open(&state, path, STATE_WRITE, NULL), 0);
         state_close(&state);
         ck_assert_int_eq(sqlite3_open(file("state.db"), &db), SQLITE_OK);
         ck_assert_int_eq(sqlite3_prepare_v2(db, "SELECT value FROM record WHERE key = 'generation/00000000000000000042'", -1, &st,
@@ -873,7 +873,7 @@ END_TEST
 /* No part of a damaged file is imported, and all of the others. */
 static void check_not_imported(const char *name)
 {
-        ck_assert_int_eq(state_open(&state, path, true, NULL), 0);
+        ck_assert_int_eq(state_open(&state, path, STATE_WRITE, NULL), 0);
         check_report(STATE_DAMAGED, arena_printf(arena, "/%s, of version 0.1.0: it is damaged", name));
         check_no_report();
         for (size_t i = 0; i < 4; i++)
@@ -933,7 +933,7 @@ START_TEST(import_of_some)
         begin_import();
         ck_assert_int_eq(unlink(file("policy.yaml")), 0);
         ck_assert_int_eq(unlink(file("known.json")), 0);
-        ck_assert_int_eq(state_open(&state, path, true, NULL), 0);
+        ck_assert_int_eq(state_open(&state, path, STATE_WRITE, NULL), 0);
         check_no_report();
         m = load();
         ck_assert_uint_eq(m->generation, 0);
@@ -949,7 +949,7 @@ START_TEST(import_by_a_writer)
 {
         state_close(&state);
         write_text("indexes.json", good_indexes);
-        ck_assert_int_eq(state_open(&state, path, false, NULL), 0);
+        ck_assert_int_eq(state_open(&state, path, STATE_READ, NULL), 0);
         ck_assert(exists("indexes.json"));
         open_again(0);
         ck_assert(!exists("indexes.json"));
