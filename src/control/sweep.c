@@ -291,6 +291,32 @@ static void refuse_fabric(struct control *c)
         sweep_end_with(c, SWEEP_REFUSED, -EBADMSG);
 }
 
+/* With a store in common, what comes into force here does so on the other head node, too. */
+static bool is_of_other_head(const struct control *c, const struct subnet *s)
+{
+        struct sm_view view = { .sm_lid = s->sm_lid };
+
+        sm_view_add_known(&view, s, &c->port_guid, 1);
+        sm_view_add_known(&view, s, c->host_guids, c->n_host_guids);
+        return c->config.shares_store && control_is_of_pair(c) && !sm_is_here(&view);
+}
+
+static void refuse_standby(struct control *c, const struct subnet *s)
+{
+        const struct subnet_node *node = s->sm == SUBNET_NONE ? NULL : subnet_port_node(s, &s->ports[s->sm]);
+        char name[SUBNET_NAME_SIZE];
+
+        if (s->sm_lid.v == 0)
+                (void) findings_error(c->config.findings, FINDING_HOST_STANDS_BY, "start the subnet manager",
+                                      "there is no master SM: with store: etcd only the head node that has it writes; nothing was written");
+        else
+                (void) findings_error(c->config.findings, FINDING_HOST_STANDS_BY, "run the command on the head node that has the master SM",
+                                      "the master SM is at LID %u%s%s%s, not on this host: with store: etcd only the head node that has it "
+                                      "writes; nothing was written", (unsigned) s->sm_lid.v, node ? " (node " : "",
+                                      node ? subnet_node_name(node, name) : "", node ? ")" : "");
+        sweep_end_with(c, SWEEP_REFUSED, -EBADMSG);
+}
+
 void sweep_discovered(struct control *c, const struct control_event *event)
 {
         struct subnet *subnet;
@@ -309,6 +335,10 @@ void sweep_discovered(struct control *c, const struct control_event *event)
                 return;
         }
         subnet = c->sweep.new_snapshot->subnet;
+        if (c->config.goal == CONTROL_APPLY && is_of_other_head(c, subnet)) {
+                refuse_standby(c, subnet);
+                return;
+        }
         c->discovered = c->now;
         c->discovery_failed = false;
         c->other_fabric = (struct guid) {};

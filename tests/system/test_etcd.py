@@ -124,6 +124,14 @@ def test_hand_over():
         pair.wait_right()
         pair.wait_same_history()
 
+        # without its pkeyd, too
+        for command in (("apply", fabric.write("other.yaml", policy_of_pair().yaml())), ("undo",)):
+            err = pair.pkeyctl(second, *command, "--yes").expect(1).err
+            check("the master SM is at LID " in err and "(node %s), not on this host" % first in err, err)
+        check_equal(pair.n_sets(second), 0, "SubnSets of the one that stands by")
+        check_equal(pair.wrong(), [], "the tables")
+        pair.wait_same_history()
+
         # the first one's SM ends: the second one has its memory
         pair.export_to_opensm(first)
         seen_a, seen_b, n = len(a.text()), len(b.text()), pair.n_sets(first)

@@ -1728,6 +1728,50 @@ START_TEST(other_fabric_at_the_start)
 }
 END_TEST
 
+/* Of two head nodes with one store, only the one with the master SM brings a policy into force. */
+START_TEST(apply_beside_the_other_head)
+{
+        const struct guid guids[] = {port_of(head)->guid, port_of(hosts[2])->guid};
+        struct control_event opened = {
+                .kind = CONTROL_EVENT_PORT,
+                .port = {.name = "mlx5_0 port 1", .guid = guids[0], .host_guids = guids, .n_host_guids = ELEMENTS(guids)},
+        };
+        const struct {
+                enum control_goal goal;
+                bool shares_store;
+                const char *settings;
+                struct fabsim_place sm;
+                const char *refused;
+        } cases[] = {
+                {CONTROL_APPLY, true, FOLLOW_SM, {hosts[1], 1}, "the master SM is at LID 4 (node node2), not on this host: "},
+                {CONTROL_APPLY, true, FOLLOW_SM, {hosts[2], 1}, NULL}, {CONTROL_APPLY, true, FOLLOW_SM, {head, 1}, NULL},
+                {CONTROL_APPLY, true, ENFORCE, {hosts[1], 1}, NULL}, {CONTROL_APPLY, false, FOLLOW_SM, {hosts[1], 1}, NULL},
+                {CONTROL_PLAN, true, FOLLOW_SM, {hosts[1], 1}, NULL},
+        };
+
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                const struct control_config config = {
+                        .goal = cases[i].goal, .program = "pkeyctl 1", .findings = &findings, .shares_store = cases[i].shares_store,
+                };
+
+                f.sm = cases[i].sm;
+                c = control_new(&config);
+                start_with(cases[i].goal, cases[i].settings, POLICY_1, NULL);
+                take(CONTROL_OPEN_PORT);
+                give(&opened);
+                sweep();
+                ck_assert_msg(noted.exit_r == (cases[i].refused ? -EBADMSG : 0), "case %zu", i);
+                ck_assert_int_eq(n_sets > 0, cases[i].goal == CONTROL_APPLY && !cases[i].refused);
+                ck_assert(!cases[i].refused || noted.n_stored == 0);
+                if (cases[i].refused)
+                        ck_assert_msg(findings.n_errors == 1 && strstr(findings.items[0].text, cases[i].refused), "%s",
+                                      findings.n > 0 ? findings.items[0].text : "");
+                teardown();
+                setup();
+        }
+}
+END_TEST
+
 /* Of two head nodes that share a store the other one stored its fabric first. */
 START_TEST(other_fabric_in_a_shared_store)
 {
@@ -2451,6 +2495,7 @@ int main(void)
                         other_fabric,
                         other_fabric_at_the_start,
                         other_fabric_in_a_shared_store,
+                        apply_beside_the_other_head,
                         drift_is_repaired_and_reported,
                         new_policy_is_no_drift,
                         audited_policy_is_no_drift,
