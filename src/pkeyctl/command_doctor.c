@@ -297,8 +297,7 @@ static int inspect_secrets(struct context *ctx, struct doctor_host *host)
         return r < 0 && r != -EBADMSG ? r : turn_findings(ctx, FINDING_ERROR, FINDING_ERROR, &host->secret_errors);
 }
 
-/* Makes neither the directory nor a database, and does not lock the fabric; but a damaged database is replaced by an empty one.
- * *ret owned, NULL without a store. */
+/* Makes neither the directory nor a database, and does not lock the fabric. *ret owned, NULL without a store. */
 static int inspect_state(struct context *ctx, struct doctor_host *host, struct knowledge **ret)
 {
         const char *path = ctx->options->state_dir ?: ctx->fabric.state_dir;
@@ -323,9 +322,9 @@ static int inspect_state(struct context *ctx, struct doctor_host *host, struct k
         if (access(path, W_OK) < 0)
                 host->state_dir.error = arena_strdup(ctx->arena, strerror(errno));
         while (state_next_report(&state, &report))
-                if (report.kind == STATE_UNUSABLE)
+                if (report.kind == STATE_UNUSABLE && state.error != -ENOTRECOVERABLE)
                         host->state_dir.error = arena_strdup(ctx->arena, report.text);
-                else if (report.kind == STATE_DAMAGED)
+                else if (report.kind != STATE_USABLE)
                         host->state_damaged = true;
         state_close(&state);
         return r;

@@ -7,6 +7,7 @@
 
 #include "session/output.h"
 #include "session/progress.h"
+#include "shell/findings_print.h"
 #include "shell/secret.h"
 #include "state/etcd_place.h"
 
@@ -68,6 +69,15 @@ static int complain_host(struct context *ctx, int r, const char *what)
         return findings_error(f, FINDING_HOST_DISCOVERY, NULL, "%s: %s", what, strerror(-r));
 }
 
+/* Also with -q. */
+static void show_always(const struct context *ctx, struct finding *item)
+{
+        struct findings alone = { .arena = ctx->arena, .items = item, .n = 1 };
+
+        if (ctx->options->quiet && !ctx->options->json && item)
+                (void) findings_print(stderr, &alone, item->severity);
+}
+
 void session_report_state(struct context *ctx, bool fatal)
 {
         struct state_report r;
@@ -80,6 +90,8 @@ void session_report_state(struct context *ctx, bool fatal)
 
                 if (r.hint)
                         finding_set_hint(&ctx->findings, item, "%s", r.hint);
+                if (r.kind == STATE_DAMAGED && ctx->state.access != STATE_READ)
+                        show_always(ctx, item);
         }
 }
 
@@ -367,13 +379,15 @@ static struct generation *remembered_generation(struct context *ctx, const struc
  * assumes nothing of tables, so it drops the knowledge; and unless names are pinned, it works without a state directory. */
 static int load_state(struct context *ctx, enum control_goal goal, struct control_start *ret)
 {
-        bool writing = goal == CONTROL_APPLY, is_open = ctx->remembered && goal == CONTROL_READ;
+        bool writing = goal == CONTROL_APPLY, is_open = ctx->remembered && goal == CONTROL_READ, is_damaged, is_fatal;
         struct remembered *before = ctx->remembered, *m;
         int r = is_open ? state_attach(&ctx->state, ctx->event) : open_state(ctx, writing);
 
-        if (r != -ENOMEM && (goal != CONTROL_READ || ctx->settings->identity == IDENTITY_PIN))
-                session_report_state(ctx, writing);
-        if (r == -ENOMEM || (r < 0 && writing))
+        is_damaged = r == -ENOTRECOVERABLE;
+        is_fatal = writing || (is_damaged && goal == CONTROL_PLAN);
+        if (r != -ENOMEM && (goal != CONTROL_READ || is_damaged || ctx->settings->identity == IDENTITY_PIN))
+                session_report_state(ctx, is_fatal);
+        if (r == -ENOMEM || (r < 0 && is_fatal))
                 return r == -ENOMEM ? r : -EBADMSG;
         r = state_load(&ctx->state, is_open ? &ctx->remembered : &m);
         if (r < 0)

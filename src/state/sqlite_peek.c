@@ -63,7 +63,7 @@ static int check_version(sqlite3 *db)
 
         if (sqlite3_prepare_v2(db, "PRAGMA user_version", -1, &st, NULL) != SQLITE_OK || sqlite3_step(st) != SQLITE_ROW)
                 return -EIO;
-        return sqlite3_column_int(st, 0) == STORE_SCHEMA_VERSION ? 0 : -EPROTONOSUPPORT;
+        return sqlite3_column_int(st, 0) <= STORE_SCHEMA_VERSION ? 0 : -EPROTONOSUPPORT; /* 0: pkeyd has not opened it yet */
 }
 
 /* The first key after all that begin with the prefix. */

@@ -58,6 +58,7 @@ struct sqlite_store {
         char *dir; /* without symbolic links: SQLite refuses a path that has one */
         int dir_fd; /* also holds the lock of the directory */
         unsigned busy_msec;
+        enum state_access access;
         sqlite3 *db; /* NULL: not connected */
         sqlite3_stmt *statements[N_STATEMENTS];
         int64_t data_version; /* as it was last read */
@@ -289,13 +290,15 @@ static int find_damaged(const struct sqlite_store *s, char **ret)
         return *ret ? 0 : -ENOMEM;
 }
 
-/* Sets the version, and reports the database that was moved aside. If a process is killed or the disk is full before that, the
- * version stays 0 and the next process reports it. */
+/* Reports the database that was moved aside, and sets the version. If a process is killed or the disk is full before that, or pkeyd
+ * is to report it, too, the version stays 0 and the next process reports it. */
 static int accept_new(struct sqlite_store *s, char **ret_damaged)
 {
         _cleanup_free_ char *damaged = NULL;
-        int r = find_damaged(s, &damaged) ?: execute(s->db, SET_VERSION);
+        int r = find_damaged(s, &damaged);
 
+        if (r == 0 && (!damaged || s->access == STATE_SERVE))
+                r = execute(s->db, SET_VERSION);
         if (r == 0)
                 *ret_damaged = STEAL(damaged);
         return r;
@@ -309,7 +312,7 @@ static int open_database(struct sqlite_store *s, char **ret_damaged)
 
         errno = 0;
         r = r ?: connect_to(s, SQLITE_FILES_NAME) ?: check_database(s, &is_new) ?: set_wal_mode(s->db) ?: prepare(s);
-        if (r == 0 && is_new)
+        if (r == 0 && is_new && s->access != STATE_READ)
                 r = accept_new(s, ret_damaged);
         r = r ?: query_number(s->db, DATA_VERSION, &s->data_version);
         if (r == 0)
@@ -520,10 +523,10 @@ static int open_store(struct sqlite_store *s, const char *dir, char **ret_damage
         if (!s->dir)
                 return -errno;
         r = sqlite_files_lock(s->dir_fd, LOCK_SH, s->busy_msec) ?: open_database(s, ret_damaged);
-        return r == -ENOENT || r == -EUCLEAN ? open_exclusively(s, r, ret_damaged) : r;
+        return s->access != STATE_READ && (r == -ENOENT || r == -EUCLEAN) ? open_exclusively(s, r, ret_damaged) : r;
 }
 
-int sqlite_store_open(const char *dir, unsigned busy_msec, struct store **ret, char **ret_damaged)
+int sqlite_store_open(const char *dir, unsigned busy_msec, enum state_access access, struct store **ret, char **ret_damaged)
 {
         struct sqlite_store *s = calloc(1, sizeof(*s));
         _cleanup_store_ struct store *store = s ? &s->store : NULL;
@@ -532,7 +535,7 @@ int sqlite_store_open(const char *dir, unsigned busy_msec, struct store **ret, c
 
         if (!s)
                 return -ENOMEM;
-        *s = (struct sqlite_store) { .store.operations = &operations, .busy_msec = busy_msec, .dir_fd = -1 };
+        *s = (struct sqlite_store) { .store.operations = &operations, .busy_msec = busy_msec, .access = access, .dir_fd = -1 };
         r = open_store(s, dir, &damaged);
         if (r < 0)
                 return r;

@@ -7,9 +7,10 @@
  * Several processes of this host may have it open. A transaction is on the disk when commit() returns 0, and survives the crash of
  * the process and of the host.
  *
- * Damage. A database that SQLite or its quick_check finds damaged, or that is not pkeyd's, is neither repaired nor used: it is
- * moved aside as `state.db.damaged-YYYYMMDDTHHMMSSZ`, with its `-wal` and `-shm`, and an empty one takes its place. No
- * file is deleted. An empty file counts as damaged, because a new database is complete before it is renamed to state.db.
+ * Damage. A database that SQLite or its quick_check finds damaged, or that is not pkeyd's, is neither repaired nor used: unless
+ * the process only reads, it is moved aside as `state.db.damaged-YYYYMMDDTHHMMSSZ`, with its `-wal` and `-shm`, and an empty one
+ * takes its place. No file is deleted. An empty file counts as damaged, because a new database is complete before it is renamed to
+ * state.db.
  *
  * quick_check does not notice a wrong byte within a value, so readers must validate each value.
  *
@@ -31,15 +32,23 @@
 
 #define SQLITE_STORE_BUSY_MSEC 2000 /* that programs wait */
 
-/* Opens the store in an existing directory, or creates it. Waits at most busy_msec each time another process is in the way. *ret is
- * owned. *ret_damaged is the path (owned) of the newest damaged database in the directory, if an empty one took its place and no
- * earlier call has returned it; else NULL. Returns 0, or
+enum state_access {
+        STATE_READ,
+        STATE_WRITE, /* a command */
+        STATE_SERVE, /* pkeyd */
+};
+
+/* Opens the store in an existing directory, or, unless it is for STATE_READ, creates it. Waits at most busy_msec each time another
+ * process is in the way. *ret is owned. *ret_damaged is the path (owned) of the newest damaged database in the directory, if an
+ * empty one took its place and no call for STATE_SERVE has returned it, so that pkeyd reports it, too; else NULL, as for
+ * STATE_READ. Returns 0, or
  *
+ *     -ENOENT           it does not exist, for STATE_READ
  *     -ENOMEM
  *     -EPROTONOSUPPORT  it has a newer schema version
- *     -EUCLEAN          it is damaged, and another process still has it open
+ *     -EUCLEAN          it is damaged, and another process still has it open, or it is for STATE_READ
  *     -EBUSY            another process is replacing it, or holds a lock of it
  *     -ELOOP, -EISDIR, -EINVAL   state.db is a symbolic link, a directory, another file that is not regular
  *     -EACCES, -EROFS, -ENOSPC, -EIO, ...   the system's error for the directory or the database
  */
-int sqlite_store_open(const char *dir, unsigned busy_msec, struct store **ret, char **ret_damaged);
+int sqlite_store_open(const char *dir, unsigned busy_msec, enum state_access access, struct store **ret, char **ret_damaged);

@@ -63,6 +63,8 @@ static const struct explanation {
         { -EPROTONOSUPPORT, "a newer version of pkeyd wrote it",
           "install that version again, or move state.db away: then every port counts as never read" },
         { -EUCLEAN, "it is damaged, or was removed, and another process has it open", "end or restart the other process, pkeyd or pkeyctl" },
+        { -ENOTRECOVERABLE, "it is damaged",
+          "start or restart pkeyd, or use pkeyctl apply: they move it aside and begin an empty one; check the disk" },
         { -EBUSY, "another process has it open or locked", "end or restart the other process, pkeyd or pkeyctl" },
         { -EWOULDBLOCK, "pkeyctl store copy is moving its records", "what is in force stays, and pkeyd tries again" },
         { -EXDEV, "its records were moved to etcd, when store: etcd was set",
@@ -191,8 +193,10 @@ static int open_sqlite(struct state *s)
 {
         _cleanup_free_ char *damaged = NULL;
         int r = file_may_exist(s->path, STATE_MARK) ? -EXDEV :
-                sqlite_store_open(s->path, SQLITE_STORE_BUSY_MSEC, &s->store, &damaged);
+                sqlite_store_open(s->path, SQLITE_STORE_BUSY_MSEC, s->access, &s->store, &damaged);
 
+        if (r == -EUCLEAN && s->access == STATE_READ)
+                r = -ENOTRECOVERABLE;
         if (damaged)
                 report(s, STATE_DAMAGED, "every port counts as never read until its table is read",
                        "check the disk, and keep the file until the cause is known",

@@ -47,12 +47,6 @@ struct state_report {
 
 #define STATE_MAX_REPORTS 8
 
-enum state_access {
-        STATE_READ,  /* the directory and the store must exist; -ENOENT is not reported */
-        STATE_WRITE, /* creates them (mode 0700) if they do not exist, and imports files of version 0.1.0 */
-        STATE_SERVE, /* the same, for pkeyd: until state_close() the store is not moved (state_copy.h) */
-};
-
 struct state {
         char *path;                 /* owned; NULL: not open */
         enum state_access access;
@@ -77,8 +71,10 @@ struct state {
         bool shown;                 /* the first report was returned already */
 };
 
-/* etcd: NULL: the store is in the directory; borrowed until state_close(). Returns 0, -ENOMEM, or why there is no store; the state
- * can be used without one. */
+/* STATE_READ: the directory and the store must exist; -ENOENT is not reported, and -ENOTRECOVERABLE means that the database is
+ * damaged, and was left as it is. Else it creates the directory (mode 0700) and the store if they do not exist, and imports files
+ * of version 0.1.0. STATE_SERVE: until state_close() the store is not moved (state_copy.h). etcd: NULL: the store is in the
+ * directory; borrowed until state_close(). Returns 0, -ENOMEM, or why there is no store; the state can be used without one. */
 int state_open(struct state *s, const char *path, enum state_access access, const struct etcd_config *etcd);
 /* A store in etcd is served on this loop from now on: its lease is renewed. Borrows the loop. */
 int state_attach(struct state *s, sd_event *event);

@@ -22,7 +22,7 @@ static int open_both(struct both *b, const char *dir, const struct etcd_config *
         int r = directory_lock_take(dir, DIRECTORY_LOCK_RUNS, LOCK_EX, &b->runs_fd, c->holder) ?:
                 directory_lock_take(dir, DIRECTORY_LOCK_WRITES, LOCK_EX, &b->lock_fd, c->holder);
 
-        r = r ?: sqlite_store_open(dir, SQLITE_STORE_BUSY_MSEC, &b->sqlite, &damaged);
+        r = r ?: sqlite_store_open(dir, SQLITE_STORE_BUSY_MSEC, STATE_SERVE, &b->sqlite, &damaged);
         if (r == 0 && damaged)
                 r = -EUCLEAN;
         r = r ?: etcd_store_open(etcd, &b->etcd, &c->problem);

@@ -5,7 +5,7 @@ each changed block of a phase."""
 import re
 
 import madtrace
-from harness import Fabric, check, check_equal, k_ary, main, sets
+from harness import Daemon, Fabric, check, check_equal, k_ary, main, read_file, sets, two_level
 from oracle import Oracle, Policy, differences
 
 
@@ -79,6 +79,31 @@ def test_audit_is_for_the_daemon():
     with Fabric(k_ary(4)) as fabric:
         fabric.settings("timeout: 200ms\nmode: audit\n")
         apply_and_compare(fabric, Policy().add("one", 0x0010, {"node[0001-0003]": "full"}), "apply")
+
+
+def test_damaged_database():
+    """A command that reads leaves it; one that writes moves it aside and says so, whatever -q is; pkeyd reports that once."""
+    with Fabric(two_level(1, 1, 2)) as fabric:
+        path = fabric.write("partitions.yaml", Policy().add("one", 0x0010, {"ALL_CAS": "full"}).yaml())
+        fabric.apply(path).expect(0)
+        fabric.write("state/state.db", "this is no database")
+        for command in (("history",), ("pins",), ("show", "vouches"), ("show", "held"), ("plan", path)):
+            err = fabric.pkeyctl(*command, "-q", *(["--policy", path] if command[-1] == "held" else [])).expect(1).err
+            check("state.db cannot be used: it is damaged" in err, err)
+        for command in (("verify", path), ("explain", "node0001", "node0002", "--policy", path)):
+            err = fabric.pkeyctl(*command, "-v").expect(0).err
+            check("warning: " in err and "state.db cannot be used: it is damaged" in err, err)
+        check_equal(read_file(fabric.path("state/state.db")), "this is no database", "the database")
+        moved = "state.db is damaged and was moved to "
+        err = fabric.apply(path, "-q").expect(0).err
+        check(moved in err, err)
+        check_equal(fabric.pkeyctl("history", "-q").expect(0).err, "", "what a command that reads prints")
+        daemon = Daemon(fabric, path)
+        check_equal(daemon.text().count(moved), 1, "reports at the start")
+        check_equal(daemon.stop(), 0, "exit status of pkeyd")
+        daemon = Daemon(fabric, path)
+        check_equal(daemon.text().count(moved), 0, "reports at the next one")
+        check_equal(daemon.stop(), 0, "exit status of pkeyd")
 
 
 def test_without_opensm():

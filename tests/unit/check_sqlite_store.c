@@ -194,7 +194,7 @@ static void write_file(const char *name, const void *bytes, size_t n)
 
 static int try_open(struct store **ret, char **ret_damaged)
 {
-        return sqlite_store_open(dir, BUSY_MSEC, ret, ret_damaged);
+        return sqlite_store_open(dir, BUSY_MSEC, STATE_SERVE, ret, ret_damaged);
 }
 
 /* Opens the store, which must not be damaged. */
@@ -607,7 +607,7 @@ START_TEST(waits_for_the_lock)
         pid_t pid;
         int go[2];
 
-        ck_assert_int_eq(sqlite_store_open(dir, 60000, &store, &damaged), 0);
+        ck_assert_int_eq(sqlite_store_open(dir, 60000, STATE_SERVE, &store, &damaged), 0);
         ck_assert_int_eq(pipe(go), 0);
         pid = fork();
         if (pid == 0) {
@@ -718,7 +718,7 @@ static pid_t start_numbered(unsigned first, int *ret_reports)
                 struct store *s = NULL;
                 char *damaged = NULL;
 
-                if (sqlite_store_open(dir, 10000, &s, &damaged) < 0 || damaged)
+                if (sqlite_store_open(dir, 10000, STATE_SERVE, &s, &damaged) < 0 || damaged)
                         _exit(1);
                 for (unsigned n = first;; n++) {
                         commit_numbered(s, n);
@@ -844,7 +844,7 @@ static void commit_many(const char *name)
         struct store *s = NULL;
         char *damaged = NULL, key[32];
 
-        if (sqlite_store_open(dir, 60000, &s, &damaged) < 0 || damaged)
+        if (sqlite_store_open(dir, 60000, STATE_SERVE, &s, &damaged) < 0 || damaged)
                 _exit(1);
         for (unsigned i = 0; i < 100; i++) {
                 snprintf(key, sizeof(key), "%s/%02u", name, i);
@@ -1391,9 +1391,9 @@ START_TEST(not_a_directory)
         struct store *s = NULL;
         char *damaged = NULL;
 
-        ck_assert_int_eq(sqlite_store_open(path_of("absent"), BUSY_MSEC, &s, &damaged), -ENOENT);
+        ck_assert_int_eq(sqlite_store_open(path_of("absent"), BUSY_MSEC, STATE_SERVE, &s, &damaged), -ENOENT);
         write_file("file", "", 0);
-        ck_assert_int_eq(sqlite_store_open(path_of("file"), BUSY_MSEC, &s, &damaged), -ENOTDIR);
+        ck_assert_int_eq(sqlite_store_open(path_of("file"), BUSY_MSEC, STATE_SERVE, &s, &damaged), -ENOTDIR);
         ck_assert_ptr_null(s);
 }
 END_TEST
@@ -1406,7 +1406,7 @@ START_TEST(directory_by_a_link)
         make_good();
         snprintf(link, sizeof(link), "%s/link", top);
         ck_assert_int_eq(symlink("state", link), 0);
-        ck_assert_int_eq(sqlite_store_open(link, BUSY_MSEC, &store, &(char *) { NULL }), 0);
+        ck_assert_int_eq(sqlite_store_open(link, BUSY_MSEC, STATE_SERVE, &store, &(char *) { NULL }), 0);
         ck_assert_ptr_nonnull(strstr(dump(store), "k/000=v"));
         ck_assert_int_eq(unlink(link), 0);
 }

@@ -27,7 +27,7 @@ static struct store *open_store(void)
         char *damaged = NULL, *problem = NULL;
 
         if (kind == KIND_SQLITE) {
-                ck_assert_int_eq(sqlite_store_open(dir, 1000, &s, &damaged), 0);
+                ck_assert_int_eq(sqlite_store_open(dir, 1000, STATE_SERVE, &s, &damaged), 0);
                 ck_assert_ptr_null(damaged);
                 return s;
         }
