@@ -129,6 +129,12 @@ int bus_client_open(struct context *ctx)
         return 0;
 }
 
+static bool may_be_carried_out(const sd_bus_error *e, int r)
+{
+        return sd_bus_error_has_name(e, "org.pkeyd1.Error.NoAnswer") || sd_bus_error_has_name(e, SD_BUS_ERROR_NO_REPLY) ||
+               r == -ECONNRESET || r == -ENOTCONN;
+}
+
 static int complain_error(struct context *ctx, const sd_bus_error *e, int r)
 {
         struct findings *f = &ctx->findings;
@@ -171,6 +177,7 @@ int bus_client_call(struct context *ctx, const char *interface, const char *memb
         va_end(ap);
         if (r >= 0)
                 r = sd_bus_call(ctx->bus, call, timeout, &error, ret);
+        ctx->is_unanswered = r < 0 && timeout == BUS_NO_TIMEOUT && may_be_carried_out(&error, r);
         if (r < 0)
                 r = complain_error(ctx, &error, r);
         sd_bus_error_free(&error);

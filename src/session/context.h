@@ -79,6 +79,7 @@ struct context {
         struct remembered *remembered; /* owned; what is stored, if the command needs that; NULL: not read */
         bool assume_yes;               /* do not ask, as with --yes */
         bool writing;                  /* writes have begun: "nothing was sent" would be wrong */
+        bool is_unanswered;            /* pkeyd has a request, and may have carried it out, or do so later */
         enum wait_end wait_end;
         enum exit_status status;       /* of the result that is shown */
         int output_r;                  /* the first error of output; 0: none */

@@ -100,7 +100,8 @@ static void text_refusal(struct context *ctx, const void *result)
         (void) result;
         findings_print_count(&ctx->findings, count, sizeof(count));
         fprintf(stderr, "%s; %s\n", count,
-                ctx->writing ? "the run ended early; pkeyctl verify shows which tables differ" : "nothing was sent");
+                ctx->writing         ? "the run ended early; pkeyctl verify shows which tables differ"
+                : ctx->is_unanswered ? "whether the request is carried out is not known" : "nothing was sent");
 }
 
 void output_refusal(struct context *ctx)

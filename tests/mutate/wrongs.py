@@ -985,6 +985,8 @@ WRONGS += [
     Wrong("damaged-is-accepted-by-readers", SQLITE, "r == 0 && is_new && s->access != STATE_READ", "r == 0 && is_new"),
     Wrong("damaged-is-reported-by-the-first-only", SQLITE, "r == 0 && (!damaged || s->access == STATE_SERVE)", "r == 0"),
     Wrong("damaged-is-reported-at-each-start", SQLITE, "!damaged || s->access == STATE_SERVE", "!damaged"),
+    Wrong("pkeyctl-unanswered-is-nothing-sent", "src/session/bus_client.c", 'sd_bus_error_has_name(e, "org.pkeyd1.Error.NoAnswer") || ', ""),
+    Wrong("pkeyctl-refused-is-unanswered", "src/session/bus_client.c", "timeout == BUS_NO_TIMEOUT && may_be_carried_out(&error, r)", "timeout == BUS_NO_TIMEOUT && (may_be_carried_out(&error, r) || true)"),
     Wrong("damaged-is-nothing-for-a-plan", "src/session/session.c", "writing || (is_damaged && goal == CONTROL_PLAN)", "writing"),
     Wrong("damaged-is-not-said-with-q", "src/session/session.c", "ctx->options->quiet && !ctx->options->json && item", "false"),
     Wrong("sqlite-newer-is-damaged", SQLITE, "return -EPROTONOSUPPORT;", "return -EUCLEAN;"),

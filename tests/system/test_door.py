@@ -178,6 +178,30 @@ def test_errors_of_pkeyd():
         door.stop()
 
 
+def test_pkeyctl_without_an_answer():
+    """It says that nothing was sent only if pkeyd does not have the request any more."""
+    with Place() as place:
+        require()
+        bus = Bus(place)
+        pkeyd = FakePkeyd(bus)
+
+        def create():
+            return subprocess.run([program("pkeyctl"), "lease", "create", "--pool", "jobs", "--id", "a", "--members", "node0001"], check=False,
+                                  env=dict(os.environ, **bus.environment()), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
+
+        for name, is_known in (("NoAnswer", False), ("TooManyCallers", True)):
+            pkeyd.on["Create"] = lambda call, name=name: call.refuse("org.pkeyd1.Error." + name, "a reason")
+            result = create()
+            check_equal(result.returncode, 1, "exit status")
+            check_equal(["whether the request is carried out is not known" in result.stderr, "nothing was sent" in result.stderr],
+                        [not is_known, is_known], "%s: %s" % (name, result.stderr))
+        pkeyd.on["Create"] = lambda call: pkeyd.end()
+        err = create().stderr
+        check("nothing was sent" not in err, "pkeyd ended with the request:", err)
+        err = create().stderr
+        check("nothing was sent" in err, "no pkeyd:", err)
+
+
 def test_leases_of_pkeyd():
     """Unknown keys, and keys of an unexpected type, are skipped. A list with a lease that lacks something, or with a number that is too
     large, is refused."""
