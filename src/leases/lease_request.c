@@ -298,6 +298,18 @@ static int check_id(struct findings *findings, const char *id)
                               "._:@+-)", arena_printable(findings->arena, id, strlen(id)) ?: "?", problem, LEASE_ID_MAX);
 }
 
+/* pkeyd-rest finds its leases by these IDs: another caller could take one, also by another pool. */
+static int check_reserved(const struct lease_caller *by, const char *id, struct findings *findings)
+{
+        static const char reserved[] = "rest:"; /* the names of its clients begin so, too */
+        size_t n = strlen(reserved);
+
+        if (strncmp(id, reserved, n) != 0 || strncmp(by->origin.user, reserved, n) == 0)
+                return 0;
+        return findings_error(findings, FINDING_LEASE_ID, "choose another ID", "only clients of the REST API make leases whose ID begins "
+                              "with %s", reserved);
+}
+
 static int copy_wish(struct lease *lease, const char *id, const struct lease_wish *wish)
 {
         lease->wish = *wish;
@@ -352,7 +364,8 @@ int lease_make(struct leases *l, const struct lease_view *view, const struct lea
         _cleanup_(lease_free_p) struct lease *lease = lease_new();
         int r = lease ? copy_wish(lease, id, wish) : -ENOMEM;
 
-        r = r ?: check_wish(view, pool, wish, findings) ?: take_base(l, view, pool, wish->base, findings, &lease->base);
+        r = r ?: check_reserved(by, id, findings) ?: check_wish(view, pool, wish, findings) ?:
+            take_base(l, view, pool, wish->base, findings, &lease->base);
         if (r < 0)
                 return r;
         lease->membership = wish->membership == MEMBERSHIP_NONE ? pool->membership : wish->membership;

@@ -23,6 +23,8 @@ BUILDER = "src/subnet/builder.c"
 WRONGS = [
     # who may, and what
     Wrong("lease-for-anybody", REQUEST, "if (text_is_one_of(by->names[i], pool->allow, pool->n_allow))", "if (true)"),
+    Wrong("lease-with-the-id-of-a-client", REQUEST, "check_reserved(by, id, findings) ?: check_wish", "check_wish"),
+    Wrong("lease-of-a-client-refused", REQUEST, " || strncmp(by->origin.user, reserved, n) == 0)", ")"),
     Wrong("lease-of-ports-outside", REQUEST, "if (!port_list_holds_certainly(&all, members->ports[i]) && n++ == 0)", "if (0)"),
     Wrong("lease-of-a-contested-name", SELECT, "return e ?: refuse_contested(s->matcher.subnet, ret, findings);", "return e;"),
     Wrong("lease-without-a-host", SELECT, "return found.n > 0 ? -EBADMSG :", "return e < 0 ? e :"),

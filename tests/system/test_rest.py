@@ -234,6 +234,10 @@ def test_refused():
         check_equal(s.door.get(PKEYS + "/0x2003")["partition"], "mine", "name of the partition")
         s.post(PKEYS, {"pkey": "0x2003", "guids": [a]}).expect(200)
         check_equal(sorted(s.members("0x2003")), sorted([a, s.guids["node0004"]]), "members")
+        # nobody can take the P_Key of a partition by its ID
+        s.lease("edit", "rest:0x2005", "--pool", "tenants", "--pkey", "0x2006", "--add", "node0004").expect(1)
+        s.post(PKEYS, {"pkey": "0x2005", "guids": [a]}).expect(200)
+        s.lease("edit", "rest:0x2005", "--pool", "tenants", "--add", "node0004").expect(0)
         # of another client
         s.post("/ufmRestV3/resources/pkeys", {"pkey": "0x1001", "guids": [a]}, headers=SLURM).expect(200)
         s.post(PKEYS, {"pkey": "0x1001", "guids": [a]}).expect(409)

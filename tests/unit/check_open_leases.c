@@ -27,9 +27,11 @@ static int ask(struct lease_request q)
 {
         struct control_event event = { .kind = CONTROL_EVENT_LEASE, .lease = q };
 
-        event.lease.by = (struct lease_caller) {
-                .origin = { .kind = ORIGIN_BUS, .uid = 1000, .user = "alice" }, .names = names, .n_names = 1, .request = ++last_request,
-        };
+        if (!event.lease.by.names)
+                event.lease.by = (struct lease_caller) {
+                        .origin = { .kind = ORIGIN_BUS, .uid = 1000, .user = "alice" }, .names = names, .n_names = 1,
+                };
+        event.lease.by.request = ++last_request;
         return give(&event);
 }
 
@@ -229,6 +231,33 @@ START_TEST(is_refused)
         ck_assert_uint_eq(n_sets, 0);
         ck_assert_uint_eq(find("a")->n_members, 1);
         ck_assert_ptr_null(find("b"));
+}
+END_TEST
+
+/* Another caller could take the ID of a partition of a client of the REST API, by a pool of its own. */
+START_TEST(ids_of_clients)
+{
+        static const char *const clients[] = { "rest:kube", "alice" };
+        const struct lease_caller client = { .origin = { .kind = ORIGIN_BUS, .user = "rest:kube" }, .names = clients, .n_names = 2 };
+        const struct lease_wish wish = { .pool = "cloud", .members = "node1" };
+        const struct lease_edit other = EDIT(LEASE_ADD_MEMBERS, "other", 0, "node1", MEMBERSHIP_NONE);
+
+        serve(POLICY);
+        edit_as("rest:0x1000", &other);
+        expect_refused(FINDING_LEASE_ID);
+        ck_assert_int_eq(ask((struct lease_request) { .kind = LEASE_CREATE, .id = "rest:0x1000", .wish = wish }), 0);
+        expect_refused(FINDING_LEASE_ID);
+        edit_as("rest", &other);
+        expect_edited();
+        ck_assert_int_eq(ask((struct lease_request) {
+                .kind = LEASE_EDIT, .id = "rest:0x1000", .edit = EDIT(LEASE_ADD_MEMBERS, "cloud", 0x1000, "node1", MEMBERSHIP_NONE),
+                .by = client,
+        }), 0);
+        expect_edited();
+        /* whoever may use its pool can change one that exists */
+        edit_as("rest:0x1000", &EDIT(LEASE_ADD_MEMBERS, "cloud", 0x1000, "node2", MEMBERSHIP_NONE));
+        expect_edited();
+        ck_assert_uint_eq(find("rest:0x1000")->n_members, 2);
 }
 END_TEST
 
@@ -1101,7 +1130,7 @@ END_TEST
 int main(void)
 {
         const TTest *const tests[] = {
-                members_come_and_go, the_same_again, out_and_in, does_not_wait_for_a_mute_host, is_refused,
+                members_come_and_go, the_same_again, out_and_in, does_not_wait_for_a_mute_host, is_refused, ids_of_clients,
                 edited_while_it_is_released, groups_of_members, groups_of_a_limited_lease,
                 groups_that_overlap, no_groups, long_groups, one_lease_has_index0,
                 index0_survives_a_restart, index0_is_refused, index0_is_written, index0_is_confirmed, options_stay,
