@@ -380,19 +380,18 @@ void held_add_way_out(const struct held_context *context, const struct held *h, 
 }
 
 /* The way out names only ports that the line names, so that an admin vouches for no other port. */
-void held_add_line(const struct held_context *context, const struct held *h, struct text *t)
+static void add_ports(const struct held_context *context, const struct held *h, const char *where_all, struct text *t)
 {
         struct held named = *h;
         unsigned done = 0;
 
         named.n_by = MIN(h->n_by, (uint32_t) MAX_PORTS);
-        held_add_headline(context, h, t);
         for (uint32_t i = 0; i < named.n_by; i++) {
-                text_add(t, "; ");
+                text_add(t, "%s", t->n > 0 ? "; " : "");
                 held_add_reason(context, &h->by[i], t);
         }
         if (h->n_by > MAX_PORTS)
-                text_add(t, "; and %u more port%s (pkeyctl show held)", h->n_by - MAX_PORTS, text_plural(h->n_by - MAX_PORTS));
+                text_add(t, "; and %u more port%s%s", h->n_by - MAX_PORTS, text_plural(h->n_by - MAX_PORTS), where_all);
         for (uint32_t i = 0; i < named.n_by; i++) {
                 if (done & 1u << h->by[i].reason)
                         continue;
@@ -400,6 +399,17 @@ void held_add_line(const struct held_context *context, const struct held *h, str
                 text_add(t, "; way out: ");
                 held_add_way_out(context, &named, h->by[i].reason, t);
         }
+}
+
+void held_add_line(const struct held_context *context, const struct held *h, struct text *t)
+{
+        held_add_headline(context, h, t);
+        add_ports(context, h, " (pkeyctl show held)", t);
+}
+
+void held_add_holders(const struct held_context *context, const struct held *h, struct text *t)
+{
+        add_ports(context, h, "", t);
 }
 
 const char *held_partition(const struct held_context *context, uint16_t base)

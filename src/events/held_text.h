@@ -51,6 +51,8 @@ void held_add_reason(const struct held_context *context, const struct held_by *b
 void held_add_way_out(const struct held_context *context, const struct held *h, enum held_reason reason, struct text *t);
 /* All of that in one line, with the first few ports. */
 void held_add_line(const struct held_context *context, const struct held *h, struct text *t);
+/* The same of held_find_holders(), without a headline. */
+void held_add_holders(const struct held_context *context, const struct held *h, struct text *t);
 
 /* How many of n ports are in the arrays of a base. */
 static inline uint32_t held_n_kept(uint32_t n)

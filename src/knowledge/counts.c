@@ -152,11 +152,11 @@ int knowledge_counts_rebuild(struct knowledge *k)
 
 /* --- holders ------------------------------------------------------------------------------------------------------------ */
 
-static bool may_hold(const struct knowledge *k, uint32_t port, uint16_t base)
+bool knowledge_port_may_hold(const struct knowledge *k, uint32_t record, uint16_t base)
 {
-        for (enum filter_model m = 0; m < N_FILTER_MODELS; m++)
+        for (enum filter_model m = 0; record != KNOWLEDGE_NONE && m < N_FILTER_MODELS; m++)
                 for (enum direction d = 0; d < N_DIRECTIONS; d++)
-                        if (knowledge_class_of(k, port, base, (struct knowledge_view) { m, d }).bounds.may > LEVEL_NONE)
+                        if (knowledge_class_of(k, record, base, (struct knowledge_view) { m, d }).bounds.may > LEVEL_NONE)
                                 return true;
         return false;
 }
@@ -164,7 +164,8 @@ static bool may_hold(const struct knowledge *k, uint32_t port, uint16_t base)
 static void list_keys(const struct knowledge *k, uint32_t port, const struct p_key *keys, size_t n, uint32_t *ret)
 {
         for (size_t i = 0; i < n; i++)
-                if (p_key_is_used(keys[i]) && ret[p_key_base(keys[i])] == KNOWLEDGE_NONE && may_hold(k, port, p_key_base(keys[i])))
+                if (p_key_is_used(keys[i]) && ret[p_key_base(keys[i])] == KNOWLEDGE_NONE &&
+                    knowledge_port_may_hold(k, port, p_key_base(keys[i])))
                         ret[p_key_base(keys[i])] = port;
 }
 

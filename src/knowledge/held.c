@@ -191,6 +191,14 @@ struct held_by held_by_record(const struct knowledge *k, uint32_t record)
         return describe_blocker(k, record, reason_of(k, &k->records[record], RULE_GAIN));
 }
 
+void held_find_holders(const struct knowledge *k, uint16_t base, struct held *ret)
+{
+        *ret = (struct held) { .base = base };
+        for (uint32_t i = 0; i < k->n; i++)
+                if (k->records[i].name.kind != KNOWLEDGE_LEAF && knowledge_port_may_hold(k, i, base) && ret->n_by++ < HELD_MAX)
+                        ret->by[ret->n_by - 1] = held_by_record(k, i);
+}
+
 static void add_blocker(struct item *item, const struct knowledge *k, uint32_t record, enum held_reason reason)
 {
         uint32_t port = knowledge_port_of(k, record);

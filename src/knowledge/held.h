@@ -63,6 +63,9 @@ struct held {
 /* Why the table of this record is not known for certain, independent of a base. */
 struct held_by held_by_record(const struct knowledge *k, uint32_t record);
 
+/* Sets only `base` and `by`: all ports that may hold the base, in place of those that block a write. */
+void held_find_holders(const struct knowledge *k, uint16_t base, struct held *ret);
+
 struct held_list;
 
 /* Returns an empty list in the arena; NULL: out of memory. */

@@ -249,6 +249,8 @@ bool knowledge_has_open_writes(const struct knowledge *k);
 
 /* Whether a port may hold this base, by the counts: they must be valid (knowledge_is_counted). */
 bool knowledge_may_hold(const struct knowledge *k, uint16_t base);
+/* Whether this port may. record: not that of a leaf port; KNOWLEDGE_NONE: false. */
+bool knowledge_port_may_hold(const struct knowledge *k, uint32_t record, uint16_t base);
 /* For each base from 0 to P_KEY_BASE_MASK: a record of a port that may hold it, or KNOWLEDGE_NONE. A port that may hold anything
  * may hold each base. */
 void knowledge_list_holders(const struct knowledge *k, uint32_t *ret);

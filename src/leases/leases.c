@@ -95,7 +95,7 @@ uint32_t lease_n_confirmed(const struct lease *lease)
 {
         uint32_t n = 0;
 
-        for (uint32_t i = 0; i < lease->n_members; i++)
+        for (uint32_t i = 0; lease_is_in_force(lease) && i < lease->n_members; i++)
                 n += lease->members[i].state == LEASE_MEMBER_CONFIRMED && lease_member_is_in_force(&lease->members[i]);
         return n;
 }

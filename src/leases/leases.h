@@ -444,5 +444,5 @@ const char *lease_id_problem(const char *id);
 uint32_t lease_n_in_force(const struct lease *lease);
 /* How many were not taken out; unseen members, and those that are left out, count, too. */
 uint32_t lease_n_wanted(const struct lease *lease);
-/* How many are in force and confirmed. */
+/* How many are in force and confirmed; 0 if the lease is not in force. */
 uint32_t lease_n_confirmed(const struct lease *lease);

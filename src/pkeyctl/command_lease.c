@@ -35,9 +35,9 @@ static void text_members(struct context *ctx, const struct seen_lease *l)
         text_table_begin(&t, "PORT|PORT GUID|>INDEX|P_KEY|STATE", 0);
         for (size_t i = 0; i < members->n; i++) {
                 const struct seen_member *m = &members->items[i];
-                bool confirmed = strcmp(m->state, "confirmed") == 0;
+                bool confirmed = strcmp(m->state, "confirmed") == 0, released = strcmp(m->state, "released") == 0;
 
-                text_table_row(&t, confirmed ? NULL : "yellow", "%s\t0x%016" PRIx64 "\t%s\t0x%04x\t%s%s", m->name, m->port.v,
+                text_table_row(&t, confirmed || released ? NULL : "yellow", "%s\t0x%016" PRIx64 "\t%s\t0x%04x\t%s%s", m->name, m->port.v,
                                confirmed ? output_format(ctx, "%u", m->index) : "", m->key.v, m->state,
                                is_at_index0(l, m) ? " (for index 0)" : "");
         }
@@ -230,6 +230,8 @@ static void text_lease(struct context *ctx, const void *result)
         printf("lease %s: %s\n", l->id ?: "?", l->state ?: "?");
         if (l->why)
                 printf("  why           %s\n", l->why);
+        if (l->held)
+                printf("  held          %s\n", l->held);
         printf("  pool          %s\n", l->pool ?: "?");
         printf("  P_Key         0x%04x, %s members\n", (unsigned) l->p_key, l->membership ?: "?");
         printf("  members       %s\n", l->is_open ? "open: pkeyctl lease edit changes them" : l->selectors ?: "?");

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "pkeyd/bus_message.h"
+#include "pkeyd/bus_status.h"
 
 #define BUS_LEASE_MEMBER "(ttysqqs)" /* port GUID, node GUID, port, name, index, P_Key, state */
 #define CLIENT_MAX       64          /* characters of the name of a client of the REST API */
@@ -19,7 +20,17 @@ static const char *const member_states[] = {
         [LEASE_MEMBER_UNSEEN] = "unseen", [LEASE_MEMBER_LEFT_OUT] = "left-out",
 };
 
-static int append_member(sd_bus_message *m, const struct lease *lease, const struct lease_member *member)
+/* While a lease is released, it matters whether the port may hold the P_Key. */
+static const char *member_state(const struct lease *lease, const struct lease_member *m, const struct knowledge *k)
+{
+        const struct knowledge_name name = { m->node, m->number, KNOWLEDGE_ENDPORT };
+
+        if (lease->state != LEASE_RELEASING || lease_member_is_unseen(m))
+                return member_states[m->state];
+        return knowledge_port_may_hold(k, knowledge_find(k, name), lease->base) ? "may-hold" : "released";
+}
+
+static int append_member(sd_bus_message *m, const struct lease *lease, const struct lease_member *member, const struct knowledge *k)
 {
         struct p_key key = p_key_make(lease->base, member->membership == MEMBERSHIP_FULL);
         int r = sd_bus_message_open_container(m, 'r', "ttysqqs");
@@ -30,7 +41,7 @@ static int append_member(sd_bus_message *m, const struct lease *lease, const str
                 r = bus_append_text(m, member->name);
         if (r >= 0)
                 r = sd_bus_message_append(m, "qqs", member->state == LEASE_MEMBER_CONFIRMED ? member->index : 0, key.v,
-                                          member_states[member->state]);
+                                          member_state(lease, member, k));
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
@@ -55,12 +66,12 @@ static int close_array(sd_bus_message *m)
         return r;
 }
 
-static int append_members(sd_bus_message *m, const struct lease *lease)
+static int append_members(sd_bus_message *m, const struct lease *lease, const struct knowledge *k)
 {
         int r = open_array(m, "Members", "a" BUS_LEASE_MEMBER, BUS_LEASE_MEMBER);
 
         for (uint32_t i = 0; r >= 0 && i < lease->n_members; i++)
-                r = lease->members[i].is_leaving ? 0 : append_member(m, lease, &lease->members[i]);
+                r = lease->members[i].is_leaving ? 0 : append_member(m, lease, &lease->members[i], k);
         return r < 0 ? r : close_array(m);
 }
 
@@ -115,8 +126,26 @@ static int append_facts(sd_bus_message *m, const struct lease *lease)
         return r;
 }
 
-int bus_append_lease(sd_bus_message *m, const struct lease *lease, bool is_whole)
+static int append_holders(sd_bus_message *m, const struct lease *lease, const struct control_status *status)
 {
+        _cleanup_arena_ struct arena *a = arena_new();
+        const struct held_context context = bus_held_context(status, a);
+        _cleanup_text_ struct text t = {};
+        struct held holders;
+
+        if (!a)
+                return -ENOMEM;
+        held_find_holders(status->knowledge, lease->base, &holders);
+        held_add_holders(&context, &holders, &t);
+        if (t.failed)
+                return -ENOMEM;
+        return t.n > 0 ? bus_append_variant(m, "Held", "s", &t.bytes) : 0;
+}
+
+int bus_append_lease(sd_bus_message *m, const struct lease *lease, const struct control_status *status,
+                     enum bus_lease_detail detail)
+{
+        bool is_whole = detail >= BUS_LEASE_WHOLE;
         int r = sd_bus_message_open_container(m, 'a', "{sv}");
 
         if (r >= 0 && lease)
@@ -126,9 +155,11 @@ int bus_append_lease(sd_bus_message *m, const struct lease *lease, bool is_whole
         if (r >= 0 && lease && is_whole)
                 r = bus_append_variant(m, "Selectors", "s", &lease->wish.members);
         if (r >= 0 && lease && is_whole)
-                r = append_members(m, lease);
+                r = append_members(m, lease, status->knowledge);
         if (r >= 0 && lease && is_whole)
                 r = append_index0(m, lease);
+        if (r >= 0 && lease && detail == BUS_LEASE_HOLDERS && lease->state == LEASE_RELEASING)
+                r = append_holders(m, lease, status);
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 

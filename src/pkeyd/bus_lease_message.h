@@ -8,11 +8,18 @@
 
 #include <systemd/sd-bus.h>
 
-#include "leases/leases.h"
+#include "control/control.h"
 
-/* An a{sv}. lease NULL: an empty one. is_whole: with what can be large. */
-int bus_append_lease(sd_bus_message *m, const struct lease *lease, bool is_whole);
-/* About how many bytes that needs, with is_whole. */
+enum bus_lease_detail {
+        BUS_LEASE_FACTS,
+        BUS_LEASE_WHOLE,   /* with what can be large */
+        BUS_LEASE_HOLDERS, /* and with the ports that may hold its P_Key while it is released: each port is visited */
+};
+
+/* An a{sv}. lease NULL: an empty one. status: what pkeyd knows of the tables. */
+int bus_append_lease(sd_bus_message *m, const struct lease *lease, const struct control_status *status,
+                     enum bus_lease_detail detail);
+/* About how many bytes that needs, with BUS_LEASE_WHOLE. */
 size_t bus_lease_size(const struct lease *lease);
 
 /* "": MEMBERSHIP_NONE. */

@@ -50,7 +50,7 @@ static void caller_remove(struct caller *c)
         free(c);
 }
 
-static int append_reply(sd_bus_message *m, const struct lease_reply *reply)
+static int append_reply(sd_bus_message *m, const struct lease_reply *reply, const struct control_status *status)
 {
         static const struct findings none = {};
         const struct lease_answer *answer = &reply->answer;
@@ -59,7 +59,7 @@ static int append_reply(sd_bus_message *m, const struct lease_reply *reply)
         if (r >= 0)
                 r = bus_append_text(m, answer->text);
         if (r >= 0)
-                r = bus_append_lease(m, answer->lease, true);
+                r = bus_append_lease(m, answer->lease, status, BUS_LEASE_HOLDERS);
         return r < 0 ? r : bus_append_findings(m, reply->findings ?: &none, BUS_MAX_FINDINGS);
 }
 
@@ -70,7 +70,7 @@ static void answer(struct caller *c, const struct lease_reply *reply)
         int r = sd_bus_message_new_method_return(c->call, &m);
 
         if (r >= 0)
-                r = append_reply(m, reply);
+                r = append_reply(m, reply, c->leases->status);
         if (r >= 0)
                 r = sd_bus_send(NULL, m, NULL);
         if (r < 0)
@@ -358,32 +358,33 @@ static bool is_listed(const struct lease *lease, const char *pool)
         return lease->state != LEASE_ENDED && (*pool == '\0' || strcmp(lease->wish.pool, pool) == 0);
 }
 
-static int append_leases(sd_bus_message *m, const struct leases *leases, const char *pool, bool are_whole)
+static int append_leases(sd_bus_message *m, const struct control_status *status, const char *pool, enum bus_lease_detail detail)
 {
         size_t n;
-        const struct lease *const *items = leases_list(leases, &n);
+        const struct lease *const *items = leases_list(status->leases, &n);
         int r = sd_bus_message_open_container(m, 'a', "a{sv}");
 
         for (size_t i = 0; r >= 0 && i < n; i++)
                 if (is_listed(items[i], pool))
-                        r = bus_append_lease(m, items[i], are_whole);
+                        r = bus_append_lease(m, items[i], status, detail);
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
-static int answer_list(struct bus_leases *l, sd_bus_message *call, const char *pool, bool are_whole, sd_bus_error *error)
+static int answer_list(struct bus_leases *l, sd_bus_message *call, const char *pool, enum bus_lease_detail detail,
+                       sd_bus_error *error)
 {
         _cleanup_message_ sd_bus_message *reply = NULL;
         int r = bus_check_queue(call, error);
 
         r = r ?: sd_bus_message_new_method_return(call, &reply);
         if (r >= 0)
-                r = append_leases(reply, l->status->leases, pool, are_whole);
+                r = append_leases(reply, l->status, pool, detail);
         return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
 }
 
 static int method_list(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
-        return answer_list(userdata, call, "", false, error);
+        return answer_list(userdata, call, "", BUS_LEASE_FACTS, error);
 }
 
 static int method_list_whole(sd_bus_message *call, void *userdata, sd_bus_error *error)
@@ -400,7 +401,7 @@ static int method_list_whole(sd_bus_message *call, void *userdata, sd_bus_error 
         for (size_t i = 0; i < n; i++)
                 size += is_listed(items[i], pool) ? bus_lease_size(items[i]) : 0;
         r = bus_check_size(size, error);
-        return r < 0 ? r : answer_list(userdata, call, pool, true, error);
+        return r < 0 ? r : answer_list(userdata, call, pool, BUS_LEASE_WHOLE, error);
 }
 
 static int method_show(sd_bus_message *call, void *userdata, sd_bus_error *error)
@@ -420,7 +421,7 @@ static int method_show(sd_bus_message *call, void *userdata, sd_bus_error *error
                 return sd_bus_error_setf(error, ERROR_NO_LEASE, "there is no lease %s", lease_id_problem(id) ? "with this ID" : id);
         r = sd_bus_message_new_method_return(call, &reply);
         if (r >= 0)
-                r = bus_append_lease(reply, lease, true);
+                r = bus_append_lease(reply, lease, l->status, BUS_LEASE_HOLDERS);
         return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
 }
 

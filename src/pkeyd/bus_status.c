@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "config.h"
-#include "events/held_text.h"
 #include "pkeyd/bus_message.h"
 #include "shell/shell.h"
 
@@ -45,15 +44,19 @@ static bool add_line(char *buffer, size_t size, const char *line)
         return true;
 }
 
-/* A line for each of the first bases, as many as there is room for. Times are absolute, so that a property that is not news does
- * not change. */
-static void describe_held(const struct control_status *c, struct bus_status *s)
+struct held_context bus_held_context(const struct control_status *c, struct arena *a)
 {
-        _cleanup_arena_ struct arena *a = arena_new();
-        const struct held_context context = {
+        return (struct held_context) {
                 .arena = a, .subnet = c->snapshot ? c->snapshot->subnet : NULL, .known = c->known,
                 .policy = c->wanted ? c->wanted->policy : NULL, .time = clock_to_text, .now = clock_wall() / USEC_PER_SEC,
         };
+}
+
+/* A line for each of the first bases, as many as there is room for. */
+static void describe_held(const struct control_status *c, struct bus_status *s)
+{
+        _cleanup_arena_ struct arena *a = arena_new();
+        const struct held_context context = bus_held_context(c, a);
         size_t n = 0;
         const struct held *const *items = c->held ? held_list_items(c->held, &n) : NULL;
 

@@ -6,6 +6,7 @@
 #include <systemd/sd-bus.h>
 
 #include "control/control.h"
+#include "events/held_text.h"
 #include "pkeyd/violation_list.h"
 
 /* X(Name, "signature", member): in the order in which busctl shows them. */
@@ -61,6 +62,9 @@ uint32_t bus_status_update(struct bus_status *s, const struct control_status *co
 /* Writes the names of these properties, and a NULL behind them. The names are static. */
 #define BUS_STATUS_MAX_NAMES 33 /* one for each bit, and the NULL */
 void bus_status_names(uint32_t changed, const char *names[static BUS_STATUS_MAX_NAMES]);
+
+/* For texts about held bases, in the arena. Times are absolute, so that a property that is not news does not change. */
+struct held_context bus_held_context(const struct control_status *control, struct arena *a);
 
 /* Appends an a{sv} of all properties. Returns 0 or negative errno. */
 int bus_status_append(const struct bus_status *s, sd_bus_message *m);

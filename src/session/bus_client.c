@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #define MAX_FINDINGS          4096
-#define N_LISTED_LEASE_FIELDS (n_seen_lease_fields - 3) /* a list lacks the last three */
+#define N_LISTED_LEASE_FIELDS (n_seen_lease_fields - 4) /* a list lacks the last four */
 
 const struct bus_field daemon_status_fields[] = {
         FIELD(daemon_status, "Version", "version", FIELD_TEXT, version),

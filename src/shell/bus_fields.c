@@ -25,6 +25,7 @@ const struct bus_field seen_lease_fields[] = {
         FIELD(seen_lease, "Mtu", "mtu", FIELD_IF_SET, mtu),
         FIELD(seen_lease, "ServiceLevel", "service_level", FIELD_NUMBER, service_level),
         FIELD(seen_lease, "RateLimit", "rate_limit", FIELD_IF_SET, rate_limit),
+        FIELD(seen_lease, "Held", "held", FIELD_TEXT, held),
         FIELD(seen_lease, "Selectors", "selectors", FIELD_TEXT, selectors),
         FIELD(seen_lease, "Members", "members", FIELD_MEMBERS, members),
         FIELD(seen_lease, "Index0", "index0", FIELD_GUIDS, index0),

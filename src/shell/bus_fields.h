@@ -49,7 +49,7 @@ static inline const char *bus_field_text(const struct bus_field *f, const void *
 struct seen_member {
         struct guid port, node;
         uint8_t number;
-        const char *name, *state; /* "confirmed", "waits", "unseen", "left-out" */
+        const char *name, *state; /* "confirmed", "waits", "unseen", "left-out", "may-hold", "released" */
         uint16_t index;           /* of its entry; only if it is confirmed */
         struct p_key key;
 };
@@ -66,10 +66,10 @@ struct seen_guids {
 
 /* A lease; without an ID: none was sent. */
 struct seen_lease {
-        const char *id, *pool, *state, *membership, *owner, *why, *selectors;
+        const char *id, *pool, *state, *membership, *owner, *why, *held, *selectors;
         uint64_t p_key, created, updated, ends, n_members, n_confirmed, is_open, is_kept;
         uint64_t ip_over_ib, mtu, service_level, rate_limit;
-        /* a list of leases lacks these, and `selectors` */
+        /* a list of leases lacks these, `held` and `selectors` */
         struct seen_members members;
         struct seen_guids index0;    /* ports of members that ask for index 0 */
 };

@@ -11,6 +11,7 @@ EXTEND = "src/leases/lease_policy.c"
 EDIT = "src/leases/lease_edit.c"
 HEADER = "src/leases/leases.h"
 RECORDS = "src/records/lease_json.c"
+BUS_MESSAGE, HELD = "src/pkeyd/bus_lease_message.c", "src/knowledge/held.c"
 LEASING = "src/control/leasing.c"
 SWEEP = "src/control/lease_sweep.c"
 SCHEDULE = "src/control/schedule.c"
@@ -49,6 +50,12 @@ WRONGS = [
     Wrong("lease-never-ends", LIFE, "        } else if (lease->state == LEASE_ACTIVE) {\n", "        } else if (0) {\n"),
     Wrong("lease-by-a-clock-set-back", LIFE, "lease_time_after(now, MIN(until > wall ? until - wall : 0, most));", "lease_time_after(now, until > wall ? until - wall : 0);"),
     Wrong("lease-ended-while-held", LIFE, "        if (holder) {\n", "        if (0) {\n"),
+    Wrong("releasing-is-confirmed", LEASES, "for (uint32_t i = 0; lease_is_in_force(lease) && i <", "for (uint32_t i = 0; i <"),
+    Wrong("releasing-members-are-confirmed", BUS_MESSAGE, "if (lease->state != LEASE_RELEASING || lease_member_is_unseen(m))", "if (true)"),
+    Wrong("released-although-it-may-hold", BUS_MESSAGE, '? "may-hold" : "released"', '? "released" : "released"'),
+    Wrong("releasing-without-who-holds", BUS_MESSAGE, "detail == BUS_LEASE_HOLDERS && lease->state == LEASE_RELEASING)", "false)"),
+    Wrong("holders-are-what-was-read", HELD, "k->records[i].name.kind != KNOWLEDGE_LEAF && knowledge_port_may_hold", "k->records[i].name.kind != KNOWLEDGE_LEAF && k->records[i].n_writes == 0 && knowledge_port_may_hold"),
+    Wrong("holders-that-are-counted-are-kept", HELD, "base) && ret->n_by++ < HELD_MAX)", "base) && ret->n_by < HELD_MAX && ++ret->n_by)"),
     Wrong("lease-without-a-rest", LIFE, "        r = rest(l, lease, now, wall);\n", "        r = 0;\n"),
     Wrong("partial-although-not-wanted", LIFE, "if (!lease->wish.partial || !any)", "if (!any)"),
     Wrong("left-out-and-still-a-member", EXTEND, "return m->state <= LEASE_MEMBER_EXPECTED && !m->is_leaving && m->membership", "return m->membership"),

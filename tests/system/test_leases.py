@@ -444,6 +444,24 @@ def test_share_of_a_user():
         stop(daemon)
 
 
+def check_held(fabric, bus, of_reply, id_, muted, released):
+    """The lease names the members that may still have its P_Key, why, and the way out; the others have lost it."""
+    seen = lease(fabric, bus, "show", id_, "--json").expect(0).json()["lease"]
+    text = lease(fabric, bus, "show", id_).expect(0).out
+    guid = {m["name"].split()[0]: m["port_guid"] for m in seen["members"]}
+    check_equal(of_reply["held"], seen["held"], "what the reply says")
+    check_equal({m["name"].split()[0]: (m["state"], m["index"]) for m in seen["members"]},
+                {**{n: ("may-hold", None) for n in muted}, **{n: ("released", None) for n in released}}, "members")
+    check_equal(seen["members_confirmed"], 0, "members that are confirmed")
+    for name in muted:
+        check("%s mlx5_0/1 (%s) has not answered" % (name, guid[name]) in seen["held"], seen["held"])
+        check(guid[name] in seen["held"].split("pkeyctl forget ")[1], seen["held"])
+    check(not any(name in seen["held"] for name in released), seen["held"])
+    check("  held          %s\n" % seen["held"] in text and "may-hold" in text and "confirmed" not in text, text)
+    check("Held" not in values(next(x for x in json.loads(call(bus, "ListWhole", "s", "").stdout)["data"][0] if x["Id"]["data"] == id_)),
+          "ListWhole")
+
+
 def test_release_from_mute():
     """A port that does not answer may hold the P_Key, so nobody else gets it."""
     with fabric_of() as fabric:
@@ -454,6 +472,7 @@ def test_release_from_mute():
         r = lease(fabric, bus, "release", "job1", "--json", seconds=90).expect(3).json()
         check_equal((r["outcome"], r["lease"]["state"], r["lease"]["why"]), ("releasing", "releasing", "released by root"), r)
         check_equal(holders(fabric, 0x1000), {}, "ports that answer with the P_Key")
+        check_held(fabric, bus, r["lease"], "job1", ["node0002"], ["node0001"])
         refused(create(fabric, bus, more=["--json"]), "lease.exists", "is being released")
         refused(create(fabric, bus, "job2", "node0003", more=["--pkey", "0x1000", "--json"]), "lease.p-key", "lease job1 has it (releasing)")
         check("may still hold P_Key 0x1000" in daemon.text(), daemon.text())

@@ -501,6 +501,37 @@ START_TEST(bounded)
 }
 END_TEST
 
+/* Hosts 0 and 2 hold the base, host 2 only by a write that is not confirmed; the switch does not filter. */
+START_TEST(holders)
+{
+        struct p_key block[P_KEY_BLOCK_ENTRIES];
+        struct subnet *s = discover(ALL, 0, 0, 0);
+        struct held h;
+
+        read_others(s);
+        read_host(s, 0, 0x8001);
+        block_of(0x0001, block);
+        send_announced(host_record(2), 0, block);
+        held_find_holders(k, 1, &h);
+        ck_assert_uint_eq(h.base, 1);
+        ck_assert_uint_eq(h.n_waiting, 0);
+        ck_assert_uint_eq(h.n_by, 2);
+        ck_assert_uint_eq(h.by[0].record, host_record(0));
+        ck_assert_int_eq(h.by[0].reason, HELD_EXCESS);
+        ck_assert_uint_eq(h.by[1].record, host_record(2));
+        ck_assert_int_eq(h.by[1].reason, HELD_UNCONFIRMED);
+        ck_assert(knowledge_port_may_hold(k, host_record(2), 1));
+        ck_assert(!knowledge_port_may_hold(k, host_record(1), 1));
+        ck_assert(!knowledge_port_may_hold(k, KNOWLEDGE_NONE, 1));
+        held_find_holders(k, 2, &h);
+        ck_assert_uint_eq(h.n_by, 0);
+        for (unsigned i = 0; i < 2 * MANY; i++)
+                add_host(i);
+        held_find_holders(k, 1, &h);
+        ck_assert_uint_eq(h.n_by, 2 + MANY);
+}
+END_TEST
+
 /* Ports in the same state wait for each other, but not for themselves. */
 START_TEST(alike)
 {
@@ -724,6 +755,7 @@ int main(void)
         tcase_add_test(reasons, reasons_have_words);
         tcase_add_checked_fixture(many, setup, knowledge_teardown);
         tcase_add_test(many, bounded);
+        tcase_add_test(many, holders);
         tcase_add_test(many, alike);
         tcase_add_test(many, sorted_by_base);
         tcase_add_loop_test(many, names_who_stands_in_the_way, 0, 12);

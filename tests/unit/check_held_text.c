@@ -344,6 +344,26 @@ START_TEST(line_of_many)
 }
 END_TEST
 
+/* Who may hold the P_Key of a lease; nobody knows more of these ports. */
+START_TEST(line_of_holders)
+{
+        _cleanup_text_ struct text t = {}, of_many = {};
+
+        block_by(host(0), HELD_SILENT, 1);
+        block_by(host(3), HELD_ABSENT, 1);
+        held_add_holders(&words, &held, &t);
+        is(&t, "host/1 (0x0000000000000101) has not answered since T1 (link up); gone mlx5_0/1 (0x0000000000000401) has not been in the "
+               "fabric since T1, and counts as holding what it held for ever (absent_hold: forever); way out: repair or unplug it (pkeyd "
+               "waits for an unplugged port only for absent_hold); or, if you are certain that it holds nothing: pkeyctl forget "
+               "0x0000000000000101; way out: wait, or plug it in again; or, if you are certain that it holds nothing: pkeyctl forget "
+               "0x0000000000000401");
+        for (unsigned i = 0; i < 4; i++)
+                block_by(host(1), HELD_SILENT, 1);
+        held_add_holders(&words, &held, &of_many);
+        ck_assert_msg(strstr(of_many.bytes, "; and 2 more ports; way out: "), "%s", of_many.bytes);
+}
+END_TEST
+
 START_TEST(rules_have_words)
 {
         ck_assert_str_eq(held_rule_to_string(RULE_GAIN), "isolation");
@@ -476,6 +496,7 @@ int main(void)
         tcase_add_test(t, never_known);
         tcase_add_test(t, ways_out);
         tcase_add_test(t, line_of_many);
+        tcase_add_test(t, line_of_holders);
         tcase_add_test(t, rules_have_words);
         tcase_add_test(t, logged_when_it_changes);
         tcase_add_test(t, logged_in_part);

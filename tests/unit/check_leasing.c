@@ -694,6 +694,7 @@ START_TEST(is_releasing)
         ck_assert(!holds(hosts[0], 0x9000));
         ck_assert(holds(hosts[1], 0x9000));
         ck_assert_int_eq(find("a")->state, LEASE_RELEASING);
+        ck_assert_uint_eq(lease_n_confirmed(find("a")), 0);
         expect_logged(LOG_EVENT_LEASE_HELD, "node2");
         create("b", &two_nodes);
         expect_refused(FINDING_LEASE_P_KEY);
