@@ -432,6 +432,16 @@ static int method_ports(sd_bus_message *call, void *userdata, sd_bus_error *erro
         return bus_ports_reply(call, l->status, error);
 }
 
+static int method_default_membership(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+        const struct bus_leases *l = userdata;
+        const struct generation *g = l->status->in_force;
+        enum membership m = g ? policy_default_membership(g->policy) : MEMBERSHIP_NONE;
+
+        (void) error;
+        return sd_bus_reply_method_return(call, "s", m == MEMBERSHIP_NONE ? "" : m == MEMBERSHIP_LIMITED ? "limited" : "full");
+}
+
 static const sd_bus_vtable vtable[] = {
         SD_BUS_VTABLE_START(0),
         SD_BUS_METHOD("Create", "sssqsttb", "ssa{sv}a" BUS_FINDING, method_create, SD_BUS_VTABLE_UNPRIVILEGED),
@@ -444,6 +454,7 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_METHOD("ListWhole", "s", "aa{sv}", method_list_whole, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("Show", "s", "a{sv}", method_show, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("Ports", "", BUS_PORTS, method_ports, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("DefaultMembership", "", "s", method_default_membership, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_VTABLE_END,
 };
 

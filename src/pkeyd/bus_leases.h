@@ -6,7 +6,7 @@
  *
  *     Create, Renew, Release, ReleaseWith    they answer when that has ended, which may take as long as the caller's timeout
  *     Edit, EditWith                         when it is stored
- *     List, ListWhole, Show, Ports           at once
+ *     the others                             at once
  *
  * All users may call all of it: who may use a pool is written in the policy (`allow`), and leases/ compares that with the names of
  * the caller, which are looked up here. The program that serves the REST API may name one of its clients, which counts besides, and

@@ -16,6 +16,7 @@ enum stage {
         JOB_BEGINS,
         JOB_READS_LEASES,
         JOB_READS_PORTS,
+        JOB_READS_DEFAULT,
         JOB_EDITS,
         JOB_ENDED,
 };
@@ -204,6 +205,8 @@ static int make_call(struct job *job, enum stage stage, sd_bus_message **ret)
                 return lease_messages_list(b, q->client->pool, ret);
         if (stage == JOB_READS_PORTS)
                 return lease_messages_ports(b, ret);
+        if (stage == JOB_READS_DEFAULT)
+                return lease_messages_default(b, ret);
         return rest_edit_make(q->arena, &job->reply.change, &job->view, &edit) ?:
                lease_messages_edit(b, q->client->pool, q->client->name, &edit, ret);
 }
@@ -294,7 +297,8 @@ static void take_answer(struct job *job)
                 return;
         }
         r = job->stage == JOB_READS_LEASES ? lease_messages_read_list(a, m, &job->view)
-                                           : lease_messages_read_ports(a, m, &job->view);
+            : job->stage == JOB_READS_PORTS ? lease_messages_read_ports(a, m, &job->view)
+                                            : lease_messages_read_default(m, &job->view);
         if (r < 0)
                 fail_here(job, "the answer of pkeyd cannot be read: ", r);
 }
@@ -325,6 +329,9 @@ static void step(struct job *job)
         } else if (job->needs & REST_NEEDS_PORTS) {
                 job->needs &= ~(unsigned) REST_NEEDS_PORTS;
                 call(job, JOB_READS_PORTS);
+        } else if (job->needs & REST_NEEDS_DEFAULT) {
+                job->needs &= ~(unsigned) REST_NEEDS_DEFAULT;
+                call(job, JOB_READS_DEFAULT);
         } else {
                 if (!job->reply.is_change)
                         handle(job);

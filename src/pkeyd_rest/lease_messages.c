@@ -39,6 +39,11 @@ int lease_messages_ports(const struct pkeyd_bus *b, sd_bus_message **ret)
         return new_call(b, "Ports", ret);
 }
 
+int lease_messages_default(const struct pkeyd_bus *b, sd_bus_message **ret)
+{
+        return new_call(b, "DefaultMembership", ret);
+}
+
 /* --- edits ------------------------------------------------------------------------------------------------------------ */
 
 static int append_groups(sd_bus_message *m, const struct rest_edit *e)
@@ -172,6 +177,16 @@ int lease_messages_read_ports(struct arena *a, sd_bus_message *m, struct rest_vi
         }
         view->ports = ports;
         view->n_ports = (uint32_t) n;
+        return r < 0 ? r : 0;
+}
+
+int lease_messages_read_default(sd_bus_message *m, struct rest_view *view)
+{
+        const char *word;
+        int r = sd_bus_message_read(m, "s", &word);
+
+        if (r >= 0 && *word)
+                view->default_membership = strcmp(word, "limited") == 0 ? MEMBERSHIP_LIMITED : MEMBERSHIP_FULL;
         return r < 0 ? r : 0;
 }
 

@@ -46,6 +46,21 @@ uint32_t policy_index0_partition(const struct policy *p)
         return 0;
 }
 
+enum membership policy_default_membership(const struct policy *p)
+{
+        const struct policy_partition *d = &p->partitions[0];
+
+        if (!policy_owns(p, P_KEY_DEFAULT_BASE))
+                return MEMBERSHIP_NONE;
+        for (uint32_t i = 0; i < d->n_candidates; i++) {
+                const struct selector *s = d->candidates[i].selector;
+
+                if (s->kind == SELECTOR_ALL || (s->kind == SELECTOR_TYPE && s->type == NODE_CA))
+                        return d->rules[d->candidates[i].rule].membership;
+        }
+        return MEMBERSHIP_LIMITED;
+}
+
 const struct policy_pool *policy_find_pool(const struct policy *p, const char *name)
 {
         for (uint32_t i = 0; i < p->n_pools; i++)

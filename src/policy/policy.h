@@ -137,6 +137,10 @@ int policy_named_guids(struct arena *a, const struct policy *p, const struct gui
  * partition. */
 uint32_t policy_index0_partition(const struct policy *p);
 
+/* What the default partition gives a host that only lines for all hosts mean: LIMITED or FULL (or BOTH); NONE: the policy does not
+ * own 0x7fff. */
+enum membership policy_default_membership(const struct policy *p);
+
 /* Reads a policy and appends its errors and warnings to findings. Copies file_name, which findings name. Returns 0, -EBADMSG
  * (refused: findings say why), -ENOMEM. *ret lives in the arena and is set only on 0. Safe for any bytes. */
 int policy_parse(struct arena *a, const char *file_name, const char *bytes, size_t n, struct findings *findings,

@@ -208,8 +208,8 @@ int rest_needs(struct arena *a, const struct rest_request *request, unsigned *re
         if (r == -ENOMEM)
                 return r;
         *ret = r == 0 ? route->needs : REST_NEEDS_NOTHING;
-        if (*ret == REST_NEEDS_PARTITIONS && rest_wants_ports(&x))
-                *ret |= REST_NEEDS_PORTS;
+        if (*ret == REST_NEEDS_PARTITIONS)
+                *ret |= (rest_wants_members(&x) ? REST_NEEDS_DEFAULT : 0) | (rest_wants_ports(&x) ? REST_NEEDS_PORTS : 0);
         return 0;
 }
 

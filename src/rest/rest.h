@@ -62,6 +62,7 @@ enum rest_needs {
         REST_NEEDS_NOTHING = 0,
         REST_NEEDS_PARTITIONS = 1, /* of the view */
         REST_NEEDS_PORTS = 2,
+        REST_NEEDS_DEFAULT = 8,    /* the membership in the default partition */
         REST_CHANGES = 4,          /* the reply may be a change, so the view must have all earlier changes */
 };
 /* Sets *ret to flags of enum rest_needs; none for a request that is refused whatever the view has. Returns 0 or -ENOMEM. */
@@ -113,6 +114,7 @@ struct rest_view {
         uint32_t n_partitions;
         const struct rest_port *ports; /* ascending GUID */
         uint32_t n_ports;
+        enum membership default_membership; /* of hosts in the default partition, LIMITED or FULL; NONE: not known */
 };
 
 /* --- the reply ------------------------------------------------------------------------------------------------------- */

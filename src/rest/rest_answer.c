@@ -94,6 +94,11 @@ static const struct rest_port *find_port(const struct rest_view *v, struct guid 
         return i < v->n_ports && v->ports[i].guid.v == guid.v ? &v->ports[i] : NULL;
 }
 
+bool rest_wants_members(const struct rest_exchange *x)
+{
+        return value_is(query_value(x, "guids_data"), "true");
+}
+
 bool rest_wants_ports(const struct rest_exchange *x)
 {
         return value_is(query_value(x, "port_info"), "true");
@@ -110,12 +115,15 @@ static json_t *member_value(const struct rest_exchange *x, const struct rest_mem
 
 static json_t *partition_value(const struct rest_exchange *x, const struct rest_partition *p)
 {
+        enum membership membership = x->view->default_membership;
         _cleanup_json_ json_t *j = json_object();
         bool ok = put(j, "partition", p->name ? name_text(x->arena, p->name) : json_sprintf("api_pkey_0x%x", p->base)) &&
                   put(j, "ip_over_ib", json_boolean(p->ip_over_ib));
 
-        if (ok && value_is(query_value(x, "guids_data"), "true"))
+        if (ok && rest_wants_members(x))
                 ok = put(j, "guids", JSON_ARRAY(i, p->n_members, member_value(x, &p->members[i])));
+        if (ok && rest_wants_members(x) && p->base == P_KEY_DEFAULT_BASE && membership != MEMBERSHIP_NONE)
+                ok = put(j, "membership", json_string(membership_to_string(membership)));
         if (ok && value_is(query_value(x, "qos_conf"), "true"))
                 ok = put(j, "qos_conf", qos_value(p->qos));
         return ok ? STEAL(j) : NULL;

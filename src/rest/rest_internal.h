@@ -48,7 +48,8 @@ int rest_add_ports_of_hosts(struct rest_exchange *x);
 int rest_remove_ports_of_hosts(struct rest_exchange *x);
 /* Makes these the members of the change: sorted, each GUID once. Takes the array over. */
 int rest_set_members(struct rest_exchange *x, struct rest_member *members, size_t n);
-/* Whether the query asks for the ports of members. */
+/* Whether the query asks for members; for their ports. */
+bool rest_wants_members(const struct rest_exchange *x);
 bool rest_wants_ports(const struct rest_exchange *x);
 /* NULL: there is none; the default partition always is. */
 const struct rest_partition *rest_find_partition(const struct rest_view *v, uint16_t base);

@@ -24,6 +24,10 @@ WRONGS = [
     Wrong("rest-unknown-keys", CHANGE, "                if (!find_key(keys, n, name))\n", "                if (false)\n"),
     Wrong("rest-members-of-more-memberships", CHANGE, "if (memberships && json_array_size(memberships) != n)", "if (false)"),
     Wrong("rest-query-prefix", ANSWER, "strncmp(p, name, length) == 0 && p[length] == '=')", "strncmp(p, name, length) == 0)"),
+    Wrong("rest-membership-without-members", ANSWER, "if (ok && rest_wants_members(x) && p->base == P_KEY_DEFAULT_BASE &&", "if (ok && p->base == P_KEY_DEFAULT_BASE &&"),
+    Wrong("rest-membership-is-not-read", REST, "(rest_wants_members(&x) ? REST_NEEDS_DEFAULT : 0) | ", ""),
+    Wrong("rest-membership-is-limited", MESSAGES, 'strcmp(word, "limited") == 0 ? MEMBERSHIP_LIMITED : MEMBERSHIP_FULL', 'MEMBERSHIP_LIMITED'),
+    Wrong("rest-membership-of-switches", "src/policy/policy.c", "(s->kind == SELECTOR_TYPE && s->type == NODE_CA)", "s->kind == SELECTOR_TYPE"),
     Wrong("rest-part-of-qos", CHANGE, "if (r == 0 && x->has_qos)", "if (r == 0)"),
     # node lists
     Wrong("ports-have-contested-names", PORTS, 'names->has_twin[p->node] ? "" : node->name', "node->name"),

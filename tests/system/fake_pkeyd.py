@@ -90,12 +90,13 @@ class Call:
 
 
 class FakePkeyd:
-    """With the name of pkeyd on the bus. ListWhole and Ports are answered: there is nothing. Other calls are in `calls`, in their order;
-    `on` has other answers by the name of the method, or None: then its calls are in `calls`, too."""
+    """With the name of pkeyd on the bus. ListWhole and Ports are answered: there is nothing; so is DefaultMembership. Other calls are in
+    `calls`, in their order; `on` has other answers by the name of the method, or None: then its calls are in `calls`, too."""
 
     def __init__(self, bus):
         self.calls, self.serial, self.lock = queue.Queue(), 0, threading.Lock()
-        self.on = {"ListWhole": lambda call: call.answer(*NO_LEASES), "Ports": lambda call: call.answer(*NO_PORTS)}
+        self.on = {"ListWhole": lambda call: call.answer(*NO_LEASES), "Ports": lambda call: call.answer(*NO_PORTS),
+                   "DefaultMembership": lambda call: call.answer("s", body_of(("s", "limited")))}
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.settimeout(PATIENCE)
         self.socket.connect(bus.socket)

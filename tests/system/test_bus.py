@@ -71,7 +71,7 @@ def test_introspection():
                       Violation=["signal", "a{sv}"], ReloadEnded=["signal", "sts"])
         check_equal(members, wanted, "what busctl introspect shows: " + r.stderr)
         r = bus.busctl("introspect", "--no-legend", "org.pkeyd1", "/org/pkeyd1", "org.pkeyd1.Leases", user="nobody")
-        check_equal(sorted(line.split()[0] for line in r.stdout.splitlines()), [".Create", ".Edit", ".EditWith", ".List", ".ListWhole", ".Ports", ".Release", ".ReleaseWith", ".Renew", ".Show"],
+        check_equal(sorted(line.split()[0] for line in r.stdout.splitlines()), [".Create", ".DefaultMembership", ".Edit", ".EditWith", ".List", ".ListWhole", ".Ports", ".Release", ".ReleaseWith", ".Renew", ".Show"],
                     "the interface of leases: " + r.stderr)
         check("org.pkeyd1" in bus.busctl("tree", "org.pkeyd1").stdout.replace("/", "."), "the object is not in the tree")
         stop(daemon)

@@ -132,6 +132,11 @@ def test_nico():
         check(len(s.door.get("/ufmRest/resources/ports")) > len(ports), "ports of switches")
         check_equal(set(s.door.get("/ufmRest/app/smconf")), {"subnet_prefix", "m_key", "sm_key", "sa_key", "m_key_per_port"}, "smconf")
         check_equal(s.door.get(PKEYS + "/0x2001?guids_data=true&qos_conf=true"), {}, "no partition")
+        check_equal(s.door.get(PKEYS + "/0x7fff?guids_data=true")["membership"], "limited", "hosts in the default partition")
+        policy = Policy().add("default", 0x7FFF, {"ALL": "full"})
+        s.fabric.write("partitions.yaml", policy.yaml() + POOLS)
+        s.fabric.pkeyctl("reload", **s.bus.environment()).expect(0)
+        check_equal(s.door.get(PKEYS + "?guids_data=true")["0x7fff"]["membership"], "full", "hosts in the default partition")
         qos = {"pkey": "0x2001", "mtu_limit": 4, "service_level": 3, "rate_limit": 200.0}
         s.door.request("PUT", PKEYS + "/qos_conf", qos).expect(404)
         s.post(PKEYS, {"pkey": "0x2001", "ip_over_ib": False, "membership": "limited", "index0": False,

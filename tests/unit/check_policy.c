@@ -61,6 +61,27 @@ START_TEST(reading)
 }
 END_TEST
 
+START_TEST(membership_by_default)
+{
+        static const struct { const char *members; enum membership expected; } cases[] = {
+                { "{}", MEMBERSHIP_LIMITED },
+                { "{node1: full, ALL_SWITCHES: full}", MEMBERSHIP_LIMITED },
+                { "{ALL: full}", MEMBERSHIP_FULL },
+                { "{node1: limited, ALL: full}", MEMBERSHIP_FULL },
+                { "{ALL: full, ALL_CAS: limited}", MEMBERSHIP_LIMITED },
+                { "{ALL: limited, 'node1, ALL_CAS': full}", MEMBERSHIP_FULL },
+        };
+
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                const char *text = arena_printf(arena, "version: 1\npartitions: {default: {pkey: 0x7fff, members: %s}}\n", cases[i].members);
+
+                ck_assert_msg(policy_default_membership(parse(text)) == cases[i].expected, "%s", text);
+        }
+        ck_assert_int_eq(policy_default_membership(parse("version: 1\npartitions: {}\n")), MEMBERSHIP_LIMITED);
+        ck_assert_int_eq(policy_default_membership(parse("version: 1\nowns: [0x0001-0x7ffe]\npartitions: {}\n")), MEMBERSHIP_NONE);
+}
+END_TEST
+
 START_TEST(asking)
 {
         const struct policy *p = parse(example);
@@ -561,6 +582,7 @@ int main(void)
         tcase_add_checked_fixture(c, setup, teardown);
         tcase_set_timeout(c, 120);
         tcase_add_test(c, reading);
+        tcase_add_test(c, membership_by_default);
         tcase_add_test(c, asking);
         tcase_add_test(c, asking_for_pools);
         tcase_add_test(c, managing);

@@ -240,9 +240,9 @@ START_TEST(ports_of_members)
                     "{\"guid\":\"0002c90300000007\",\"index0\":true,\"membership\":\"full\"},"
                     "{\"guid\":\"f452140300188540\",\"index0\":false,\"membership\":\"limited\"}]}");
         ck_assert_int_eq(rest_needs(arena, &with, &needs), 0);
-        ck_assert_uint_eq(needs, REST_NEEDS_PARTITIONS | REST_NEEDS_PORTS);
+        ck_assert_uint_eq(needs, REST_NEEDS_PARTITIONS | REST_NEEDS_PORTS | REST_NEEDS_DEFAULT);
         ck_assert_int_eq(rest_needs(arena, &without, &needs), 0);
-        ck_assert_uint_eq(needs, REST_NEEDS_PARTITIONS);
+        ck_assert_uint_eq(needs, REST_NEEDS_PARTITIONS | REST_NEEDS_DEFAULT);
 }
 END_TEST
 
@@ -334,6 +334,31 @@ START_TEST(default_partition)
 
         ck_assert_int_eq(rest_handle(arena, &q, &(struct rest_view) {}, &reply), 0);
         expect_body(&reply.response, 200, "{\"0x7fff\":{\"partition\":\"management\",\"ip_over_ib\":true,\"guids\":[]}}");
+}
+END_TEST
+
+/* As UFM, with its members only, and of no other partition. */
+START_TEST(default_membership)
+{
+        static const char *const paths[] = { "/ufmRest/resources/pkeys/0x7fff", "/ufmRest/resources/pkeys/0x7fff?guids_data=true",
+                                             "/ufmRest/resources/pkeys/0x5?guids_data=true" };
+        struct rest_view v = view;
+
+        for (enum membership m = MEMBERSHIP_NONE; m <= MEMBERSHIP_FULL; m++)
+                for (size_t i = 0; i < ELEMENTS(paths); i++) {
+                        const struct rest_request q = { "GET", paths[i], NULL, 0 };
+                        struct rest_reply reply;
+                        const char *has;
+                        unsigned needs;
+
+                        v.default_membership = m;
+                        ck_assert_int_eq(rest_handle(arena, &q, &v, &reply), 0);
+                        has = strstr(reply.response.body, m == MEMBERSHIP_FULL ? "],\"membership\":\"full\"}"
+                                                                               : "],\"membership\":\"limited\"}");
+                        ck_assert_msg(!!has == (m != MEMBERSHIP_NONE && i == 1), "%s", reply.response.body);
+                        ck_assert_int_eq(rest_needs(arena, &q, &needs), 0);
+                        ck_assert_uint_eq(needs, REST_NEEDS_PARTITIONS | (i > 0 ? REST_NEEDS_DEFAULT : 0));
+                }
 }
 END_TEST
 
@@ -715,6 +740,7 @@ int main(void)
         tcase_add_test(t, ufm_slurm);
         tcase_add_test(t, others);
         tcase_add_test(t, default_partition);
+        tcase_add_test(t, default_membership);
         tcase_add_test(t, defaults);
         tcase_add_test(t, prefixes);
         tcase_add_test(t, routes);
