@@ -238,9 +238,16 @@ static bool is_free(const struct taken *t, uint16_t base)
         return !t->leased[base] && !t->rests[base] && !is_held(t, base);
 }
 
+static void add_number(struct text *t, uint32_t n, const char *what)
+{
+        if (n > 0)
+                text_add(t, "%s%u %s", t->n > 0 ? ", " : "", n, what);
+}
+
 static int choose_base(const struct taken *t, const struct policy_pool *pool, struct findings *findings, uint16_t *ret)
 {
-        uint32_t n_leased = 0, n_resting = 0, n = 0;
+        uint32_t n_leased = 0, n_resting = 0, n_held = 0;
+        _cleanup_text_ struct text numbers = {};
 
         for (uint32_t i = 0; i < pool->n_ranges; i++)
                 for (uint32_t base = pool->ranges[i].first; base <= pool->ranges[i].last; base++) {
@@ -248,13 +255,15 @@ static int choose_base(const struct taken *t, const struct policy_pool *pool, st
                                 *ret = (uint16_t) base;
                                 return 0;
                         }
-                        n++;
                         n_leased += t->leased[base];
                         n_resting += t->rests[base];
+                        n_held += !t->leased[base] && !t->rests[base];
                 }
+        add_number(&numbers, n_leased, "in leases");
+        add_number(&numbers, n_resting, "resting");
+        add_number(&numbers, n_held, "that ports may still hold");
         return findings_error(findings, FINDING_LEASE_P_KEY, "a larger range in `pkeys` of the pool, or a shorter `rest`, gives more",
-                              "pool %s has no free P_Key: of %u, %u are in leases, %u rest, and ports may still hold the others", pool->name, n,
-                              n_leased, n_resting);
+                              "pool %s has no free P_Key: %s", pool->name, numbers.bytes ?: "?");
 }
 
 /* Why this base cannot be handed out; NULL: it can. */

@@ -37,6 +37,8 @@ WRONGS = [
     Wrong("key-of-another-lease", REQUEST, "return !t->leased[base] && !t->rests[base]", "return !t->rests[base]"),
     Wrong("key-that-rests", REQUEST, "return !t->leased[base] && !t->rests[base] &&", "return !t->leased[base] &&"),
     Wrong("key-that-is-held", REQUEST, " && !is_held(t, base);", ";"),
+    Wrong("no-key-with-numbers-of-nothing", REQUEST, "        if (n > 0)\n                text_add(t, \"%s%u %s\"", "        if (true)\n                text_add(t, \"%s%u %s\""),
+    Wrong("no-key-counts-all-as-held", REQUEST, "n_held += !t->leased[base] && !t->rests[base];", "n_held++;"),
     Wrong("key-that-is-wanted-and-held", REQUEST, 'return is_held(t, base) ? "a port', 'return 0 ? "a port'),
     Wrong("held-by-nobody", COUNTS, "if (memcmp(&all, &none, sizeof(all)) != 0)", "if (0)"),
     Wrong("held-but-not-by-writes", COUNTS, "                for (size_t w = 0; w < r->n_writes; w++)\n                        if (r->writes[w].is_sent)\n                                list_keys", "                for (size_t w = 0; w < 0; w++)\n                        if (r->writes[w].is_sent)\n                                list_keys"),

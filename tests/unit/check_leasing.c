@@ -341,7 +341,13 @@ START_TEST(no_free_key)
         grant("c", &two_nodes);
         create("d", &two_nodes);
         expect_refused(FINDING_LEASE_P_KEY);
+        ck_assert_str_eq(noted.lease_text, "pool jobs has no free P_Key: 3 in leases");
         ck_assert_uint_eq(find("c")->base, 0x1002);
+        release("a");
+        live_until(now);
+        create("d", &two_nodes);
+        expect_refused(FINDING_LEASE_P_KEY);
+        ck_assert_str_eq(noted.lease_text, "pool jobs has no free P_Key: 2 in leases, 1 resting");
 }
 END_TEST
 
@@ -744,6 +750,22 @@ static bool lose_sets(const struct mad_request *request, struct fabsim_place at)
         return at.node == lost_node && request->method == MAD_SET;
 }
 
+/* A host without a lease holds the only P_Key, and pkeyd cannot take it away. */
+START_TEST(no_free_key_because_of_a_stranger)
+{
+        start(SETTINGS "enforcement: off\n", POOL("0x1000", "node[1-3]"));
+        sweep();
+        put_key(hosts[2], 5, 0x9000);
+        lost_node = hosts[2];
+        lose = lose_sets;
+        live_until(now + 3601 * S);
+        create("a", &two_nodes);
+        live_until(now);
+        expect_answer(LEASE_REFUSED);
+        ck_assert_str_eq(noted.lease_text, "pool jobs has no free P_Key: 1 that ports may still hold");
+}
+END_TEST
+
 /* Another program gave a port the P_Key, and pkeyd cannot take it away. */
 START_TEST(not_the_key_of_a_stranger)
 {
@@ -1143,7 +1165,7 @@ int main(void)
                 is_not_granted_where_a_table_is_full, is_granted_but_where_a_table_is_full, an_end_thaws_a_port,
                 is_not_granted_behind_a_filter, is_not_granted_where_a_filter_is_doubted,
                 is_not_granted_behind_a_silent_switch, is_not_granted_by_memory, in_another_fabric, is_releasing,
-                is_releasing_after_a_long_wait,
+                is_releasing_after_a_long_wait, no_free_key_because_of_a_stranger,
                 not_the_key_of_a_stranger, is_closed_at_the_switch, survives_a_restart, the_store_is_another_one,
                 a_clock_that_was_set_back, the_disk_is_full, the_disk_stays_full, callers_wait_for_the_store,
                 many_wait_for_the_store, granted_late,
