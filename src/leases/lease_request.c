@@ -69,15 +69,23 @@ static int find_pool(const struct lease_view *view, const char *name, struct fin
                               arena_printable(findings->arena, name, strlen(name)) ?: "?", list_pools(findings->arena, view->policy));
 }
 
+/* As in the policy: "24h", "90m", "45s". In the arena, never NULL. */
+static const char *duration_text(struct arena *a, uint64_t seconds)
+{
+        unsigned unit = seconds % 3600 == 0 ? 3600 : seconds % 60 == 0 ? 60 : 1;
+
+        return arena_printf(a, "%" PRIu64 "%c", seconds / unit, unit == 3600 ? 'h' : unit == 60 ? 'm' : 's') ?: "?";
+}
+
 static int check_duration(const struct policy_pool *pool, uint64_t seconds, struct findings *findings)
 {
         if (seconds > LEASE_LONGEST && seconds < POLICY_UNLIMITED)
-                return findings_error(findings, FINDING_LEASE_DURATION, NULL, "a lease has up to %" PRIu64 " s, or lasts until it is "
-                                      "released", LEASE_LONGEST);
+                return findings_error(findings, FINDING_LEASE_DURATION, NULL, "a lease has up to %s, or lasts until it is released",
+                                      duration_text(findings->arena, LEASE_LONGEST));
         if (seconds <= pool->longest)
                 return 0;
-        return findings_error(findings, FINDING_LEASE_DURATION, NULL, "pool %s has leases of up to %" PRIu64 " s, not longer", pool->name,
-                              pool->longest);
+        return findings_error(findings, FINDING_LEASE_DURATION, NULL, "pool %s has leases of up to %s, not longer", pool->name,
+                              duration_text(findings->arena, pool->longest));
 }
 
 /* How long a lease lasts; 0: until it is released. wanted: seconds, 0: as long as the pool allows. */

@@ -30,6 +30,8 @@ WRONGS = [
     Wrong("lease-of-a-contested-name", SELECT, "return e ?: refuse_contested(s->matcher.subnet, ret, findings);", "return e;"),
     Wrong("lease-without-a-host", SELECT, "return found.n > 0 ? -EBADMSG :", "return e < 0 ? e :"),
     Wrong("lease-as-long-as-wanted", REQUEST, "        if (seconds <= pool->longest)\n                return 0;\n", "        return 0;\n"),
+    Wrong("longest-in-hours-only", REQUEST, "unsigned unit = seconds % 3600 == 0 ? 3600 : ", "unsigned unit = seconds >= 3600 ? 3600 : "),
+    Wrong("longest-in-seconds", REQUEST, "seconds % 3600 == 0 ? 3600 : seconds % 60 == 0 ? 60 : 1;", "1;"),
     Wrong("lease-with-other-arguments", REQUEST, "        if (!same_wish(&lease->wish, wish))", "        if (0)"),
     Wrong("lease-while-it-is-releasing", REQUEST, "        if (lease->state != LEASE_RELEASING)\n                return 0;\n        return findings_error", "        if (makes || lease->state != LEASE_RELEASING)\n                return 0;\n        return findings_error"),
     Wrong("lease-in-audit", LEASING, "        if (g->audits)\n                return", "        if (0)\n                return"),

@@ -261,13 +261,26 @@ START_TEST(is_refused)
                 { { .pool = "jobs", .members = "node1", .seconds = POLICY_UNLIMITED }, "a", FINDING_LEASE_DURATION },
                 { { .pool = "jobs", .members = "node1", .membership = MEMBERSHIP_BOTH }, "a", FINDING_LEASE_MEMBERSHIP },
         };
+        static const struct { const char *pool, *text; } longest[] = {
+                { "jobs", "pool jobs has leases of up to 1h, not longer" },
+                { "minutes", "pool minutes has leases of up to 90m, not longer" },
+                { "seconds", "pool seconds has leases of up to 61s, not longer" },
+        };
         struct lease_request q = { .kind = LEASE_CREATE, .id = "a", .wish = two_nodes };
 
-        serve(POLICY);
+        serve(POLICY "  minutes:\n    pkeys: 0x1010\n    ports: node1\n    lease: 5400s\n    allow: alice\n"
+              "  seconds:\n    pkeys: 0x1011\n    ports: node1\n    lease: 61s\n    allow: alice\n");
         n_sets = 0;
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
                 create(cases[i].id, &cases[i].wish);
                 expect_refused(cases[i].code);
+        }
+        for (size_t i = 0; i < ELEMENTS(longest); i++) {
+                const struct lease_wish wish = { .pool = longest[i].pool, .members = "node1", .seconds = POLICY_UNLIMITED };
+
+                create("a", &wish);
+                expect_refused(FINDING_LEASE_DURATION);
+                ck_assert_str_eq(noted.lease_text, longest[i].text);
         }
         q.by = alice;
         q.by.names = strangers;
