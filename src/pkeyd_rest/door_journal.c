@@ -66,6 +66,8 @@ static void log_part(const struct journal_output *j, const struct door_audit *a,
                  outcome_to_string(a->outcome));
         if (a->text)
                 text_add(&t, ": %s", a->text);
+        else if (c->n_members == 0 && (c->kind == REST_ADD || c->kind == REST_REPLACE))
+                text_add(&t, "; no GUIDs");
         for (uint32_t i = first; i < c->n_members && i < first + MAX_GUIDS; i++) {
                 text_add(&t, "%s0x%016" PRIx64, i > first ? ", " : "; GUIDs: ", c->members[i].guid.v);
                 journal_fields_add(&f, "PKEYD_PORT_GUID=0x%016" PRIx64, c->members[i].guid.v);

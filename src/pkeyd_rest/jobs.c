@@ -238,13 +238,15 @@ static void call(struct job *job, enum stage stage)
 
 static void take_edit(struct job *job, sd_bus_message *m)
 {
+        struct arena *a = job->request->arena;
         struct lease_messages_answer answer;
-        int r = lease_messages_read_answer(job->request->arena, m, &answer);
+        int r = lease_messages_read_answer(a, m, &answer);
+        const char *text = r < 0 ? NULL : rest_edit_text(a, answer.text);
 
-        if (r < 0)
-                fail_here(job, "the answer of pkeyd cannot be read: ", r);
+        if (!text)
+                fail_here(job, "the answer of pkeyd cannot be read: ", r < 0 ? r : -ENOMEM);
         else
-                answer_change(job, rest_edit_outcome(&job->reply.change, answer.outcome, answer.code), answer.text);
+                answer_change(job, rest_edit_outcome(&job->reply.change, answer.outcome, answer.code), text);
 }
 
 /* No program has the name of pkeyd, or the pkeyd of another fabric has it. */

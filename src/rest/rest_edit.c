@@ -106,6 +106,17 @@ bool rest_edit_lacks_partition(const struct rest_change *change, const struct re
         return change->kind == REST_DELETE && (!p || p->is_hidden);
 }
 
+const char *rest_edit_text(struct arena *a, const char *text)
+{
+        static const char lease[] = "lease rest:";
+        _cleanup_text_ struct text t = {};
+
+        for (const char *at; (at = strstr(text, lease)); text = at + strlen(lease))
+                text_add(&t, "%.*spartition ", (int) (at - text), text);
+        text_add(&t, "%s", text);
+        return text_copy(a, &t);
+}
+
 enum rest_outcome rest_edit_outcome(const struct rest_change *change, const char *outcome, const char *code)
 {
         static const char *const stored[] = { "edited", "released", "releasing" };

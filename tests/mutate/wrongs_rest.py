@@ -28,6 +28,9 @@ WRONGS = [
     Wrong("rest-membership-is-not-read", REST, "(rest_wants_members(&x) ? REST_NEEDS_DEFAULT : 0) | ", ""),
     Wrong("rest-membership-is-limited", MESSAGES, 'strcmp(word, "limited") == 0 ? MEMBERSHIP_LIMITED : MEMBERSHIP_FULL', 'MEMBERSHIP_LIMITED'),
     Wrong("rest-membership-of-switches", "src/policy/policy.c", "(s->kind == SELECTOR_TYPE && s->type == NODE_CA)", "s->kind == SELECTOR_TYPE"),
+    Wrong("rest-errors-name-leases", EDIT, '"%.*spartition ", (int) (at - text), text);', '"%.*slease rest:", (int) (at - text), text);'),
+    Wrong("rest-errors-are-cut", EDIT, '        text_add(&t, "%s", text);\n        return text_copy(a, &t);', '        return text_copy(a, &t);'),
+    Wrong("door-no-guids-are-not-logged", JOURNAL, "(c->kind == REST_ADD || c->kind == REST_REPLACE)", "false"),
     Wrong("rest-part-of-qos", CHANGE, "if (r == 0 && x->has_qos)", "if (r == 0)"),
     # node lists
     Wrong("ports-have-contested-names", PORTS, 'names->has_twin[p->node] ? "" : node->name', "node->name"),

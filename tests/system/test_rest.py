@@ -225,15 +225,20 @@ def test_refused():
     with Scene(clients="  stranger: {password: %s, pool: jobs}\n  lost: {password: %s, pool: nowhere}\n" % ((hash_of(PASSWORD),) * 2)) as s:
         a = s.guids["node0001"]
         s.post(PKEYS, {"pkey": "0x1001", "guids": [a]}).expect(400, "0x1001")
-        for p_key, status in (("0x1001", 400), ("0x2001", 404)):
-            s.door.request("PUT", PKEYS + "/qos_conf", {"pkey": p_key, "mtu_limit": 2, "service_level": 0, "rate_limit": 10}).expect(status)
+        for p_key, status, words in (("0x1001", 400, "0x1001"), ("0x2001", 404, "there is no partition 0x2001")):
+            s.door.request("PUT", PKEYS + "/qos_conf",
+                           {"pkey": p_key, "mtu_limit": 2, "service_level": 0, "rate_limit": 10}).expect(status, words)
         s.post(PKEYS, {"pkey": "0x1001", "guids": [a]}, headers=basic("stranger", PASSWORD)).expect(400, "may not use pool jobs")
         s.post(PKEYS, {"pkey": "0x2001", "guids": [a]}, headers=basic("lost", PASSWORD)).expect(400, "nowhere")
         s.post("/ufmRestV3/resources/pkeys", {"pkey": "0x1001", "index0": True, "guids": [a]}, headers=SLURM).expect(400, "index 0")
         check_equal(s.lease("list").expect(0).json()["leases"], [], "leases")
         s.post(PKEYS, {"pkey": "0x2001", "index0": True, "guids": [a]}).expect(200)
-        s.post(PKEYS, {"pkey": "0x2002", "index0": True, "guids": [a]}).expect(409, "rest:0x2001")
+        s.post(PKEYS, {"pkey": "0x2002", "index0": True, "guids": [a]}).expect(409, "partition 0x2001")
         s.post(PKEYS, {"pkey": "0x2002", "guids": [a]}).expect(200)
+        # without members there is no partition
+        s.post(PKEYS, {"pkey": "0x2004", "guids": []}).expect(200)
+        check_equal(s.door.get(PKEYS + "/0x2004"), {}, "a partition without members")
+        check("add P_Key 0x2004: stored; no GUIDs" in s.door.text(), s.door.text())
         # a lease that pkeyctl made is the partition of its P_Key
         s.lease("edit", "mine", "--pool", "tenants", "--pkey", "0x2003", "--add", "node0004").expect(0)
         check_equal(s.door.get(PKEYS + "/0x2003")["partition"], "mine", "name of the partition")

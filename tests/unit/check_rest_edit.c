@@ -114,6 +114,22 @@ START_TEST(ids)
 }
 END_TEST
 
+/* Clients know partitions; a lease with another ID is one that an admin made. */
+START_TEST(texts)
+{
+        static const char *const cases[][2] = {
+                { "there is no lease rest:0x0006", "there is no partition 0x0006" },
+                { "lease rest:0x0006 is being released (released by rest:kube)", "partition 0x0006 is being released (released by rest:kube)" },
+                { "P_Key 0x0006 is that of lease rest:0x0006, not of lease rest:0x0007; lease mine",
+                  "P_Key 0x0006 is that of partition 0x0006, not of partition 0x0007; lease mine" },
+                { "", "" },
+        };
+
+        for (size_t i = 0; i < ELEMENTS(cases); i++)
+                ck_assert_str_eq(rest_edit_text(arena, cases[i][0]), cases[i][1]);
+}
+END_TEST
+
 START_TEST(groups)
 {
         static const struct rest_member many[] = { { { 1 }, MEMBERSHIP_FULL, true, NULL },
@@ -300,6 +316,7 @@ int main(void)
         tcase_add_test(t, hidden);
         tcase_add_test(t, labels);
         tcase_add_test(t, ids);
+        tcase_add_test(t, texts);
         tcase_add_test(t, groups);
         tcase_add_test(t, large_groups);
         tcase_add_loop_test(t, options, 0, ELEMENTS(edits));
