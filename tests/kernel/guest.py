@@ -158,18 +158,23 @@ class Fabric:
     def start_opensm(self, hca=0):
         if self.opensm:
             return
+        ups = self.sweeps()
         self.opensm = subprocess.Popen(["opensm", "-g", "0x%x" % (GUID + 16 * hca + 1), "-f", "/tmp/opensm.log",
                                         "-P", PARTITIONS, "-d2"],
                                        stdout=open("/tmp/opensm.out", "a"), stderr=subprocess.STDOUT)
         for device in self.bridges:
             wait_for("%s ACTIVE" % device, PATIENCE, lambda: port_state(device) == "ACTIVE")
+        wait_for("its first sweep", PATIENCE, lambda: self.sweeps() > ups)
+
+    def sweeps(self):
+        return read("/tmp/opensm.log").count("SUBNET UP")
 
     def sweep(self):
         """Starts a heavy sweep and waits until it ends. Twice, because the first sweep that ends may have begun before."""
         for _ in range(2):
-            n = read("/tmp/opensm.log").count("SUBNET UP")
+            n = self.sweeps()
             self.opensm.send_signal(signal.SIGHUP)
-            wait_for("a heavy sweep", PATIENCE, lambda: read("/tmp/opensm.log").count("SUBNET UP") > n)
+            wait_for("a heavy sweep", PATIENCE, lambda: self.sweeps() > n)
 
     def kill_opensm(self):
         self.opensm.kill()
@@ -977,9 +982,7 @@ def opensm_service():
         must("systemctl", "stop", "pkeyd", "opensm.service")
         if os.path.exists(WRITTEN):
             os.unlink(WRITTEN)
-        ups = read("/tmp/opensm.log").count("SUBNET UP")
         fabric.start_opensm()
-        wait_for("its first sweep", PATIENCE, lambda: read("/tmp/opensm.log").count("SUBNET UP") > ups)
 
 
 # --- (b) -----------------------------------------------------------------------------------------------------------
