@@ -300,7 +300,7 @@ def start_service(policy=FIRST, keys=FIRST_KEYS, settings="", first_settings=NO_
     write(POLICY, policy)
     write(SETTINGS, first_settings + settings)
     began = time.monotonic()
-    if property_of_unit("ActiveState") != "active":
+    if property_of_unit("ActiveState") not in ("active", "reloading"):
         must("systemctl", "start", "pkeyd", timeout=120)
     else:
         must("systemctl", "reload", "pkeyd")
@@ -532,9 +532,15 @@ def key_of_the_group():
     check(key in said and "Permission denied" in said and "chgrp pkeyd" in said, "says", said)
     write(key, "0x1\n")
     must("systemctl", "reload", "pkeyd")
-    wait_for("the key to be accepted", PATIENCE, lambda: "refused" not in property_of_unit("StatusText"))
+    wait_for("the key to be accepted", PATIENCE, lambda: is_verified(property_of_unit("StatusText")))
+    moment = time.monotonic()
     write(SETTINGS, NO_SWEEPS)
     must("systemctl", "reload", "pkeyd")
+    wait_entry("VERIFIED", moment)
+
+
+def is_verified(status):
+    return "ports verified" in status and "refused" not in status
 
 
 def bus():
