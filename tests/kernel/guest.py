@@ -1093,8 +1093,9 @@ def head_pair():
     fabric.kill_opensm()
     other = start_other_opensm()
     try:
-        where = wait_entry("STANDBY", moment)["MESSAGE"]
-        check("(node other)" in where, "where the master SM is:", where)
+        standby = wait_entry("STANDBY", moment)
+        check("(node other)" in standby["MESSAGE"], "where the master SM is:", standby["MESSAGE"])
+        moment = int(standby["__MONOTONIC_TIMESTAMP"]) / 1e6  # before it, pkeyd may repair what the other OpenSM writes
         write(POLICY, SECOND)
         must("systemctl", "reload", "pkeyd")
         wait_entry("STANDBY_DIFFERS", moment)
