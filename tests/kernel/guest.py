@@ -879,7 +879,7 @@ def report():
     check(entry["PKEYD_PKEY"] == "0x8011" and entry["PKEYD_SOURCE"] == "trap_257", "fields of", entry)
     wait_for("the answer to OpenSM's Report", PATIENCE, lambda: set(answers()[n:]) == {lids[0]})
     by_hand(lids)
-    said = must("saquery", "-C", "lab0", "--smkey", "1", "IIR")
+    said = must("saquery", "-C", "lab0", "-t", "30000", "--smkey", "1", "IIR")
     check(set(re.findall(r"[Tt]rap_?[Nn]um\S*?\.+(\d+)", said)) == {"257", "258", "259"}, "OpenSM has:", said)
 
 
@@ -934,7 +934,8 @@ MAY_TALK_LATER = [("lab0", "lab1", 0x8011), ("lab0", "lab2", 0x8011)]
 
 def has_path(source, target, key):
     """Queries the SA for a path, as rdma_cm does before it connects."""
-    said = must("saquery", "-C", "lab0", "PR", "--slid", str(lid(source)), "--dlid", str(lid(target)), "--pkey", "0x%04x" % key)
+    said = must("saquery", "-C", "lab0", "-t", "30000", "PR", "--slid", str(lid(source)), "--dlid", str(lid(target)),
+                "--pkey", "0x%04x" % key)
     return re.search(r"(?i)\bpkey\.+0x%04x\b" % key, said) is not None
 
 

@@ -21,7 +21,7 @@ def subscriptions(fabric):
     """The subscriptions of this host in OpenSM: their number, and (trap number, type) of the last two, the latest first,
     because ibsim carries only one MAD of the answer, which cuts the third record."""
     guid = fabric.topology.port_guid(HOST)
-    out = fabric.run(["saquery", "--smkey", SA_KEY, "-I"]).expect(0).out
+    out = fabric.run(["saquery", "-t", "30000", "--smkey", SA_KEY, "-I"]).expect(0).out
     records = out.split("InformInfoRecord dump:")[1:]
     found = []
     for record in records[:2]:
