@@ -494,7 +494,8 @@ def kills():
                "/bin/busybox")
     check(run(*sandbox, "true")[0] == 0, "even this needs another system call")
     check(run(*sandbox, "chroot", "/", "/bin/busybox", "true")[0] in (159, 255), "chroot(2) was not fatal")
-    check("status=31/SYS" in run("journalctl", "-b", "-n", "50", "--no-pager")[1], "nothing was killed by SIGSYS")
+    wait_for("systemd to log the death by SIGSYS", PATIENCE,
+             lambda: "status=31/SYS" in run("journalctl", "-b", "--no-pager", "-t", "systemd")[1])
 
 
 def without_devices():
