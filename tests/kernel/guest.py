@@ -422,7 +422,7 @@ def reload_and_refuse():
     wait_entry("RELOAD_REFUSED", moment)
     time.sleep(0.5)
     check(holds(SECOND_KEYS), "a broken policy changed tables")
-    check("refused" in property_of_unit("StatusText"), "status line:", property_of_unit("StatusText"))
+    wait_for("a status line with the refusal", PATIENCE, lambda: "refused" in property_of_unit("StatusText"))
     write(POLICY, SECOND)
 
 
@@ -524,7 +524,7 @@ def key_of_the_group():
     write(SETTINGS, NO_SWEEPS + "m_key_file: %s\n" % key)
     must("systemctl", "reload", "pkeyd")
     wait_entry("RELOAD_REFUSED", moment)
-    check("refused" in property_of_unit("StatusText"), "status line:", property_of_unit("StatusText"))
+    wait_for("a status line with the refusal", PATIENCE, lambda: "refused" in property_of_unit("StatusText"))
     said = " ".join(e["MESSAGE"] for e in entries("FINDING", moment))
     findings = json.loads(run("pkeyctl", "doctor", "--json")[1])["findings"]
     check(not [f for f in findings if f["code"] in ("file.changeable", "state-dir.unusable")], "the doctor:", findings)
@@ -977,7 +977,7 @@ def opensm_service():
     try:
         check(must("systemctl", "show", "-P", "MainPID", "opensm.service").strip() == "0", "opensm.service is a process itself")
         pid = must("systemctl", "show", "-P", "MainPID", unit).strip()
-        check(read("/proc/%s/comm" % pid).strip() == "opensm", unit, "is not OpenSM:", pid)
+        wait_for("%s to be OpenSM" % unit, PATIENCE, lambda: read("/proc/%s/comm" % pid).strip() == "opensm")
         write(POLICY, PATHS)
         write(SETTINGS, NO_SWEEPS + "writer: opensm\nopensm: {partitions_conf: %s, reload: 'systemd:opensm.service'}\n" % PARTITIONS)
         must("systemctl", "start", "pkeyd", timeout=120)
@@ -1132,7 +1132,9 @@ def fabrics():
         write(folder + "/pkeyd.yaml", more + settings)
         moment = time.monotonic()
         run("systemctl", "start", "--no-block", "pkeyd@storage")
-        entry = wait_entry("CANNOT_START", moment)
+        # journald does not find the unit of a process that has ended
+        entry = wait_for("an entry with its unit", PATIENCE,
+                         lambda: [e for e in entries("CANNOT_START", moment) if "_SYSTEMD_UNIT" in e])[0]
         check(words in entry["MESSAGE"], "says", entry["MESSAGE"])
         check((entry["PKEYD_FABRIC"], entry["SYSLOG_IDENTIFIER"], entry["_SYSTEMD_UNIT"]) ==
               ("storage", "pkeyd@storage", "pkeyd@storage.service"), "fields:", entry)
