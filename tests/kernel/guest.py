@@ -55,7 +55,7 @@ def say(text):
     print("[%8.2f] %s" % (time.monotonic(), text), flush=True)
 
 
-def run(*argv, timeout=60, **more):
+def run(*argv, timeout=180, **more):
     """Runs a program; returns its exit status and its output."""
     p = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                        timeout=timeout, errors="replace", **more)
@@ -301,7 +301,7 @@ def start_service(policy=FIRST, keys=FIRST_KEYS, settings="", first_settings=NO_
     write(SETTINGS, first_settings + settings)
     began = time.monotonic()
     if property_of_unit("ActiveState") not in ("active", "reloading"):
-        must("systemctl", "start", "pkeyd", timeout=120)
+        must("systemctl", "start", "pkeyd")
     else:
         must("systemctl", "reload", "pkeyd")
     in_force(keys)
@@ -510,7 +510,7 @@ def without_devices():
     check("/dev/infiniband/umad" in said and "70-pkeyd.rules" in said, "says", said)
     must("udevadm", "trigger", "--subsystem-match=infiniband_mad", "--subsystem-match=infiniband_verbs")
     must("udevadm", "settle")
-    must("systemctl", "restart", "pkeyd", timeout=120)
+    must("systemctl", "restart", "pkeyd")
     check(property_of_unit("ActiveState") == "active", "it does not start")
 
 
@@ -973,14 +973,14 @@ def opensm_service():
     drop_in()
     unit = "opensm@0x%016x.service" % (GUID + 1)
     write("/etc/default/opensm", "PORTS=0x%016x\n" % (GUID + 1))
-    must("systemctl", "start", "opensm.service", timeout=60)
+    must("systemctl", "start", "opensm.service")
     try:
         check(must("systemctl", "show", "-P", "MainPID", "opensm.service").strip() == "0", "opensm.service is a process itself")
         pid = must("systemctl", "show", "-P", "MainPID", unit).strip()
         wait_for("%s to be OpenSM" % unit, PATIENCE, lambda: read("/proc/%s/comm" % pid).strip() == "opensm")
         write(POLICY, PATHS)
         write(SETTINGS, NO_SWEEPS + "writer: opensm\nopensm: {partitions_conf: %s, reload: 'systemd:opensm.service'}\n" % PARTITIONS)
-        must("systemctl", "start", "pkeyd", timeout=120)
+        must("systemctl", "start", "pkeyd")
         in_force(PATHS_KEYS)
         write(POLICY, MORE_PATHS)
         must("systemctl", "reload", "pkeyd")
@@ -1140,7 +1140,7 @@ def fabrics():
               ("storage", "pkeyd@storage", "pkeyd@storage.service"), "fields:", entry)
         must("systemctl", "stop", "pkeyd@storage")
     write(folder + "/pkeyd.yaml", "ca: lab1\n" + settings)
-    must("systemctl", "start", "pkeyd@storage", timeout=120)
+    must("systemctl", "start", "pkeyd@storage")
     found = {name: json.loads(run("pkeyctl", *more, "status", "--json")[1]) for name, more in
              (("", ()), ("storage", ("--fabric", "storage")))}
     check({name: (status["fabric"], status["mode"]) for name, status in found.items()} ==
@@ -1180,8 +1180,8 @@ class Etcd:
             write(path, read(folder + "/" + name))
 
     def ctl(self, *arguments):
-        return run("etcdctl", "--endpoints", self.URL, "--cacert", self.CA, "--cert", self.CERTIFICATE, "--key", self.KEY, *arguments,
-                   env=dict(os.environ, ETCDCTL_API="3"))
+        return run("etcdctl", "--endpoints", self.URL, "--cacert", self.CA, "--cert", self.CERTIFICATE, "--key", self.KEY,
+                   "--dial-timeout=60s", "--command-timeout=60s", *arguments, env=dict(os.environ, ETCDCTL_API="3"))
 
     def settings(self):
         """The first member has a name that no name server knows."""
