@@ -365,7 +365,7 @@ def show_scenario(path, name):
 def main():
     parser = argparse.ArgumentParser(description="pkeyd on a real kernel, in a virtual machine")
     parser.add_argument("--build", default=os.path.join(TOP, "build-kernel"))
-    parser.add_argument("--timeout", type=int, default=1800)
+    parser.add_argument("--timeout", type=int, default=3600)
     parser.add_argument("--missing", action="store_true")
     parser.add_argument("--trace", metavar="DIR")
     parser.add_argument("scenario", nargs="*")
