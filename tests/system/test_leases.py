@@ -706,12 +706,12 @@ def test_unseen_with_opensm():
 def test_empty_lease_ends():
     """An open lease that is not kept ends when it was without members for `rest` of its pool."""
     with fabric_of() as fabric:
-        bus, daemon = serve(fabric, REST_POOLS)
+        bus, daemon = serve(fabric, REST_POOLS.replace("rest: 2s", "rest: 10s"))
         check_equal(edited(edit_with(bus, "a", "add", [("node0001", "", False)], pool="shared", **nico(Keep=("b", "false"))))["Keep"], False, "Keep")
         check_equal(edited(edit_with(bus, "a", "remove", [("node0001", "", False)], pool="shared", **nico()))["NMembers"], 0, "members")
         check("or after a while without members" in lease(fabric, bus, "show", "a").expect(0).out, "lease show")
         wait_for(lambda: not list_ids(fabric, bus), "the lease to end")
-        daemon.wait_text("lease a: it was without members for 2 s")
+        daemon.wait_text("lease a: it was without members for 10 s")
         edited(edit_with(bus, "b", "add", **nico(Keep=("b", "false"))))
         wait_for(lambda: not list_ids(fabric, bus), "the lease to end")
         edited(edit_with(bus, "b", "add", **nico(Keep=("b", "true"))))
