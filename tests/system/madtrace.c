@@ -12,8 +12,8 @@
  *
  * MADTRACE_DENIED=1: the port cannot be opened, as without permission. MADTRACE_SIGNAL=SIGNAL:N sends the program this signal (a
  * number) right after its Nth SubnSet(P_KeyTable). MADTRACE_M_KEYS=1: each sent MAD is followed by a line "k CLASS ATTRIBUTE
- * M_KEY". MADTRACE_TIMES=1: before each MAD is a line "t TIME", in ns (CLOCK_BOOTTIME). MADTRACE_M_KEY=LID:M_KEY (in hex): writes
- * to this LID by LID without this M_Key are dropped without an answer.
+ * M_KEY TID". MADTRACE_TIMES=1: before each MAD is a line "t TIME", in ns (CLOCK_BOOTTIME). MADTRACE_M_KEY=LID:M_KEY (in hex):
+ * writes to this LID by LID without this M_Key are dropped without an answer.
  */
 #include <dlfcn.h>
 #include <endian.h>
@@ -129,8 +129,8 @@ static void note(char direction, const void *umad, int length)
         n += hex(line + n, mad + 64, 64);
         line[n++] = '\n';
         if (notes_m_keys && direction == '>')
-                n += (size_t) snprintf(line + n, sizeof(line) - n, "k %02x %04x %016" PRIx64 "\n", class,
-                                       (unsigned) be(mad + 16, 2), be(mad + 24, 8));
+                n += (size_t) snprintf(line + n, sizeof(line) - n, "k %02x %04x %016" PRIx64 " %08x\n", class,
+                                       (unsigned) be(mad + 16, 2), be(mad + 24, 8), (unsigned) be(mad + 12, 4));
         (void) syscall(SYS_write, trace_fd, line, n);
 }
 

@@ -71,9 +71,9 @@ class Follower:
 
 
 def m_keys(path):
-    """(management class, attribute, M_Key) of all MADs sent with MADTRACE_M_KEYS."""
+    """(management class, attribute, M_Key) of all MADs sent with MADTRACE_M_KEYS, without those that were sent again."""
     with open(path) as f:
-        return [tuple(int(x, 16) for x in line.split()[1:]) for line in f if line.startswith("k ")]
+        return [tuple(int(x, 16) for x in line.split()[1:4]) for line in dict.fromkeys(f) if line.startswith("k ")]
 
 
 def p_key_sets(mads):
