@@ -677,6 +677,7 @@ def test_violations():
                        "metrics: {textfile: %s}\n" % metrics)
         monitor = bus.monitor()
         watch = fabric.start(fabric.pkeyctl_arguments("watch", "--json"), "watch.json", **bus.environment())
+        wait_for(lambda: '"status"' in read_file(fabric.path("watch.json")), "the first line")
         r = pkeyctl(fabric, bus, "violations").expect(0)
         check(r.out.startswith("no violations since 20"), r)
 
