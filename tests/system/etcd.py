@@ -10,7 +10,7 @@ import signal
 import socket
 import subprocess
 
-from harness import Skip, wait_for
+from harness import PATIENCE, Skip, wait_for
 
 
 def free_ports(n):
@@ -80,10 +80,12 @@ class Cluster:
     def resume(self, i):
         self.members[i].send_signal(signal.SIGCONT)
 
-    def ctl(self, *arguments, seconds=20):
-        return subprocess.run(["etcdctl", *self.certificates(), "--endpoints", ",".join(self.clients), *arguments],
-                              env=dict(os.environ, ETCDCTL_API="3"), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              timeout=seconds)
+    def ctl(self, *arguments, seconds=60):
+        """seconds: for the answer of a member."""
+        return subprocess.run(["etcdctl", *self.certificates(), "--endpoints", ",".join(self.clients),
+                               "--dial-timeout=%ds" % seconds, "--command-timeout=%ds" % seconds, *arguments],
+                              env=dict(os.environ, ETCDCTL_API="3"), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                              timeout=PATIENCE + len(self.clients) * seconds)
 
     def certificates(self):
         return ["--cacert", self.tls["ca.pem"], "--cert", self.tls["own.pem"], "--key", self.tls["own.key"]] if self.tls else []
@@ -93,17 +95,18 @@ class Cluster:
                            env=dict(os.environ, ETCDCTL_API="3"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         return r.returncode == 0
 
-    def leader(self):
+    def leader(self, **how):
         """The number of the member that leads."""
-        for line in json.loads(self.ctl("endpoint", "status", "-w", "json").stdout.splitlines()[-1]):
+        for line in json.loads(self.ctl("endpoint", "status", "-w", "json", **how).stdout):
             status = line["Status"]
             if status["header"]["member_id"] == status["leader"]:
                 return self.clients.index(line["Endpoint"])
         return None
 
     def holder(self):
-        """Who has the lock of pkeyd; "": nobody."""
-        return self.ctl("get", "/pkeyd/lock", "--print-value-only").stdout.strip()
+        """Who has the lock of pkeyd; "": nobody; None: etcd does not answer."""
+        r = self.ctl("get", "/pkeyd/lock", "--print-value-only")
+        return r.stdout.strip() if r.returncode == 0 else None
 
     def settings(self, lease="5s", endpoints=None):
         return "store: etcd\netcd: {endpoints: [%s], lease: %s}\n" % (", ".join(endpoints or self.clients), lease)

@@ -72,7 +72,7 @@ class HeadNodes(Pair):
 
     def holder(self):
         """The PID of who has the lock, by etcd itself; 0: nobody has it; None: etcd does not answer."""
-        r = self.cluster.ctl("get", "/pkeyd/lock", "--print-value-only")
+        r = self.cluster.ctl("get", "/pkeyd/lock", "--print-value-only", seconds=5)
         found = re.search(r"\(process (\d+)\)", r.stdout)
         return None if r.returncode != 0 else int(found.group(1)) if found else 0
 
@@ -193,7 +193,7 @@ class HandOvers:
         """One is killed, or stops: any, or the one that leads."""
         cluster, kills = self.heads.cluster, self.rng.random() < 0.5
         if members is None:
-            members = [self.rng.choice((self.rng.randrange(3), cluster.leader() or 0))]
+            members = [self.rng.choice((self.rng.randrange(3), cluster.leader(seconds=5) or 0))]
         for i in members:
             if kills:
                 cluster.kill(i)
