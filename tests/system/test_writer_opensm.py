@@ -574,7 +574,7 @@ def test_moved_lids():
 def test_rewritten_tables():
     """Without a mirror, changes of a leaf by another partition manager are reported once, as that."""
     with Site() as site:
-        site.fabric.settings("timeout: 200ms\nsweep_interval: 1s\n")
+        site.fabric.settings("timeout: 200ms\nsweep_interval: 10s\n")
         names = [h[0] for h in site.fabric.topology.hosts]
         policy = simple(p={n: "full" for n in names})
         d = site.start(policy)
