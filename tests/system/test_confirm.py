@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 
-from harness import AtTerminal, Daemon, Fabric, check, check_equal, main, read_file, seeded, two_level, wait_for
+from harness import PATIENCE, AtTerminal, Daemon, Fabric, check, check_equal, main, read_file, seeded, two_level, wait_for
 from oracle import Oracle, Policy, differences
 from private_bus import Bus, require
 
@@ -165,7 +165,7 @@ def test_undone_while_a_person_is_asked():
         pkeyctl(fabric, bus, "reload").expect(0)
         before = contents(fabric)
         edit(fabric, policy_two())
-        pkeyctl(fabric, bus, "reload", "--confirm", "5s").expect(0)
+        pkeyctl(fabric, bus, "reload", "--confirm", "20s").expect(0)
         undo = AtTerminal(fabric, "undo", **bus.environment())
         undo.wait_question("Have pkeyd undo generation 3, and go back to the one before?")
         wait_for(lambda: bus.property("Generation") == 4 and not bus.property("Reloading"), "generation 4")
@@ -295,7 +295,7 @@ def test_apply_is_undone():
         check_carried_out(fabric)
         r = pkeyctl(fabric, bus, "apply", fabric.write("other.yaml", policy_one().yaml()), "--yes").expect(1)
         check("waits to be confirmed" in r.err, r)
-        check_equal(child.wait(timeout=60), 2, "exit status: " + open(fabric.path("apply.log")).read())
+        check_equal(child.wait(timeout=PATIENCE), 2, "exit status: " + open(fabric.path("apply.log")).read())
         check_equal(contents(fabric), before, "tables")
         check_equal(open(fabric.path("apply.log")).read().count("is undone in"), 1, "changes that wait")
         check("not confirmed in time" in pkeyctl(fabric, bus, "history").expect(0).out, "the history")
@@ -308,7 +308,7 @@ def test_apply_is_confirmed():
         child = start_apply(fabric, bus, "60s")
         check_carried_out(fabric)
         pkeyctl(fabric, bus, "confirm").expect(0)
-        check_equal(child.wait(timeout=30), 0, "exit status: " + open(fabric.path("apply.log")).read())
+        check_equal(child.wait(timeout=PATIENCE), 0, "exit status: " + open(fabric.path("apply.log")).read())
         check(is_carried_out(fabric, policy_two()), "the change is gone")
         check_outcomes(fabric, bus, 2)
         r = pkeyctl(fabric, bus, "undo", "--yes", "--json").expect(0).json()
@@ -344,7 +344,7 @@ def test_apply_is_interrupted():
         time.sleep(1)
         check(child.poll() is None, "pkeyctl ended by SIGHUP")
         child.send_signal(signal.SIGINT)
-        check_equal(child.wait(timeout=30), 2, "exit status: " + open(fabric.path("apply.log")).read())
+        check_equal(child.wait(timeout=PATIENCE), 2, "exit status: " + open(fabric.path("apply.log")).read())
         check_equal(contents(fabric), before, "tables")
         check_outcomes(fabric, bus, 3)
 
@@ -357,7 +357,7 @@ def apply_as_json(fabric, bus, seconds, end):
     fabric.children.append(child)
     wait_for(lambda: "is undone in" in open(fabric.path("apply.log")).read(), "pkeyctl to wait")
     end(child)
-    lines = child.communicate(timeout=60)[0].splitlines()
+    lines = child.communicate(timeout=PATIENCE)[0].splitlines()
     check_equal(len(lines), 1, "objects")
     return json.loads(lines[0]), child.returncode
 
@@ -384,10 +384,10 @@ def test_apply_is_undone_by_pkeyd():
         fabric.settings(SETTINGS)
         fabric.apply(edit(fabric, Policy().add("one", 0x0010, {"node0001": "full"}))).expect(0)
         before = applied(fabric)
-        child = start_apply(fabric, bus, "10s")
+        child = start_apply(fabric, bus, "20s")
         check_carried_out(fabric)
         daemon = start(fabric, bus)
-        check_equal(child.wait(timeout=60), 2, "exit status: " + open(fabric.path("apply.log")).read())
+        check_equal(child.wait(timeout=PATIENCE), 2, "exit status: " + open(fabric.path("apply.log")).read())
         check_equal(contents(fabric), before, "tables")
         time.sleep(1)
         check_equal(contents(fabric), before, "tables a second later")
@@ -435,8 +435,8 @@ def start_slow_undo(fabric, bus):
     fabric.apply(edit(fabric, Policy().add("one", 0x0010, {"node0001": "full"}))).expect(0)
     fabric.apply(edit(fabric, policy_one())).expect(0)
     before = contents(fabric)
-    child = start_apply(fabric, bus, "12s")
-    until = time.monotonic() + 12
+    child = start_apply(fabric, bus, "30s")
+    until = time.monotonic() + 30
     check_carried_out(fabric)
     daemon = start(fabric, bus)
     time.sleep(until - 3 - time.monotonic())
@@ -464,7 +464,7 @@ def test_apply_is_undone_slowly():
     with fabric_of() as fabric:
         bus = Bus(fabric)
         before, child, daemon = start_slow_undo(fabric, bus)
-        check_equal(child.wait(timeout=90), 2, "exit status: " + read_file(fabric.path("apply.log")))
+        check_equal(child.wait(timeout=2 * PATIENCE), 2, "exit status: " + read_file(fabric.path("apply.log")))
         check_equal(newest_generation(fabric, bus)["outcome"], "partial", "the outcome of the undo")
         mute(fabric, 0)
         daemon.wait_text("generation 4 undoes generation 3")
@@ -475,11 +475,11 @@ def test_apply_is_undone_in_audit_mode():
     """The undo brings back the settings of the generation before, too, by which pkeyd writes."""
     with fabric_of() as fabric:
         bus, before = Bus(fabric), applied(fabric)
-        child = start_apply(fabric, bus, "8s")
+        child = start_apply(fabric, bus, "20s")
         check_carried_out(fabric)
         fabric.settings(SETTINGS + "mode: audit\n")
         daemon = start(fabric, bus)
-        check_equal(child.wait(timeout=60), 2, "exit status: " + read_file(fabric.path("apply.log")))
+        check_equal(child.wait(timeout=PATIENCE), 2, "exit status: " + read_file(fabric.path("apply.log")))
         check_equal(contents(fabric), before, "tables")
         check_equal(bus.property("Generation"), 3, "generation")
         stop(daemon)
@@ -492,7 +492,7 @@ def test_pkeyd_is_killed_while_it_undoes():
         wait_for(lambda: newest_generation(fabric, bus)["number"] == 4, "the undo to be stored")
         check(child.poll() is None, "pkeyctl does not wait until pkeyd has undone the change: " + read_file(fabric.path("apply.log")))
         kill(daemon)
-        check_equal(child.wait(timeout=90), 2, "exit status: " + read_file(fabric.path("apply.log")))
+        check_equal(child.wait(timeout=2 * PATIENCE), 2, "exit status: " + read_file(fabric.path("apply.log")))
         check("generation 4 undoes generation 3, but pkeyd has not carried that out yet" in read_file(fabric.path("apply.log")),
               read_file(fabric.path("apply.log")))
         mute(fabric, 0)
