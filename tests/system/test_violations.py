@@ -212,6 +212,7 @@ def test_clear_saturated():
         lid = tables[next(p.switch for p in tables.values() if p.name == "node0003")].lid
         wait_for(lambda: value("PortRcvConstraintErrors") == 0, "the counter to be cleared")
         check_equal(value("PortRcvErrors"), 11, "a counter that was not at its maximum")
+        wait_for(lambda: reports(daemon), "the counter at its maximum to be told")
         n = len(reports(daemon))
         baseline(daemon)
         check_equal(len(reports(daemon)), n, "lines after the counter was cleared:\n" + daemon.text())
