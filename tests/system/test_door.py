@@ -419,7 +419,7 @@ def test_full():
 
 def test_sizes():
     with Place() as place:
-        door = Door(place, more="limits: {body: 2048, time: 2s}\n")
+        door = Door(place, more="limits: {body: 2048, time: 5s}\n")
         pkeys = "/ufmRest/resources/pkeys"
         door.request("POST", pkeys, " " * 2048).expect(400, "not JSON")
         door.request("POST", pkeys, " " * 2049).expect(413, "longer than 2048 bytes")
@@ -457,10 +457,14 @@ def test_sizes():
 def test_requests_in_a_second():
     with Place() as place:
         door = Door(place, more="limits: {requests: 3}\n")
-        answers = [door.request("GET", VERSION) for _ in range(20)]
-        statuses = [a.status for a in answers]
-        check(set(statuses) == {200, 429} and statuses[:3] == [200] * 3, statuses)
-        check_equal(next(a for a in answers if a.status == 429).headers["Retry-After"], "1", "Retry-After")
+        check_equal([door.request("GET", VERSION).status for _ in range(3)], [200] * 3, "statuses")
+
+        def refused():
+            answers = [door.request("GET", VERSION) for _ in range(17)]
+            check({a.status for a in answers} <= {200, 429}, [a.status for a in answers])
+            return next((a for a in answers if a.status == 429), None)
+
+        check_equal(wait_for(refused, "a request to be refused").headers["Retry-After"], "1", "Retry-After")
         door.get("/ufmRestV3/app/ufm_version", headers=SLURM)  # another client
         door.stop()
 
@@ -523,7 +527,7 @@ def test_delayed_answers():
 def test_slow_clients():
     """With few descriptors: connections that send nothing, or a little at a time, end in time and do not keep others out."""
     with Place() as place:
-        door = Door(place, files=64, more="limits: {time: 2s, connections: 1000}\n")
+        door = Door(place, files=64, more="limits: {time: 5s, connections: 1000}\n")
         check("with a limit of 64 open files there can be" in door.text(), door.text())
         slow = []
         for i in range(200):
@@ -566,7 +570,7 @@ def test_idle_connection():
 def test_time_of_a_request():
     """The time that a client was idle does not count for its request."""
     with Place() as place:
-        door = Door(place, more="limits: {time: 2s}\n")
+        door = Door(place, more="limits: {time: 5s}\n")
         with door.raw() as s:
             time.sleep(1)
             begun = time.monotonic()
@@ -574,7 +578,7 @@ def test_time_of_a_request():
                        KUBE["Authorization"]).encode())
             while s.recv(4096):
                 pass
-            check(time.monotonic() - begun >= 2, "a request was cut off after", time.monotonic() - begun)
+            check(time.monotonic() - begun >= 5, "a request was cut off after", time.monotonic() - begun)
         door.stop()
 
 
