@@ -4,6 +4,7 @@
 import json
 import os
 import shutil
+import socket
 import subprocess
 
 from harness import PATIENCE, SOURCE, Skip, check_equal, end, read_file, wait_for
@@ -62,7 +63,11 @@ class Bus:
         self.process = subprocess.Popen(["dbus-daemon", "--config-file=" + self.config, "--nofork"],
                                         stdin=subprocess.DEVNULL, stderr=open(self.fabric.path("bus.err"), "a"))
         self.fabric.children.append(self.process)
-        wait_for(lambda: os.path.exists(self.socket), lambda: "dbus-daemon to listen: " + read_file(self.fabric.path("bus.err")))
+        wait_for(self.listens, lambda: "dbus-daemon to listen: " + read_file(self.fabric.path("bus.err")))
+
+    def listens(self):
+        with socket.socket(socket.AF_UNIX) as s:
+            return s.connect_ex(self.socket) == 0
 
     def stop(self):
         end(self.process)
