@@ -34,7 +34,7 @@ SOURCE = os.environ.get("abs_top_srcdir") or os.path.dirname(os.path.dirname(HER
 BUILD = os.environ.get("abs_top_builddir") or os.getcwd()
 PRELOAD = next(iter(glob.glob("/usr/lib/*/umad2sim/libumad2sim.so") + glob.glob("/usr/lib64/umad2sim/libumad2sim.so")), None)
 SKIP = 77
-PATIENCE = 40  # seconds to wait for anything
+PATIENCE = 90  # seconds to wait for anything
 
 
 class Skip(Exception):
@@ -448,10 +448,10 @@ class Daemon:
     def text(self):
         return read_file(self.log)
 
-    def wait_text(self, words, after=0, what=None, seconds=None):
+    def wait_text(self, words, after=0, what=None):
         """Waits until the log contains `words` after offset `after`."""
         wait_for(lambda: words in self.text()[after:],
-                 what or (lambda: "pkeyd to log %r; its log:\n%s" % (words, self.text()[after:])), seconds)
+                 what or (lambda: "pkeyd to log %r; its log:\n%s" % (words, self.text()[after:])))
 
     def reload(self):
         n = self.ready_count()

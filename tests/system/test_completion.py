@@ -86,7 +86,7 @@ class Place:
 
     def run(self, *arguments, **how):
         r = subprocess.run(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=self.dir, env=self.environment,
-                           stdin=how.pop("stdin", subprocess.DEVNULL), timeout=40, **how)
+                           stdin=how.pop("stdin", subprocess.DEVNULL), timeout=PATIENCE, **how)
         return r.returncode, r.stdout.decode(), r.stderr.decode()
 
     def lines(self, *arguments, **how):

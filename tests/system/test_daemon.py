@@ -4,7 +4,7 @@
 import signal
 
 import madtrace
-from harness import Daemon, Fabric, check, check_equal, main, sets, two_level, wait_for
+from harness import PATIENCE, Daemon, Fabric, check, check_equal, main, sets, two_level, wait_for
 from oracle import Oracle, Policy, differences
 
 SETTINGS = "sweep_interval: 1s\ntimeout: 200ms\n"
@@ -205,7 +205,7 @@ def test_sigterm_in_the_middle_of_an_apply():
             pending = fabric.pkeyctl("plan", path, "--json").expect(2).json()["changes"]
             daemon = Daemon(fabric, path, trace="daemon%d" % n, wait=False,
                             environment={"MADTRACE_SIGNAL": "%d:%d" % (signal.SIGTERM, n)})
-            check_equal(daemon.process.wait(timeout=60), 0, "exit status; pkeyd said:\n" + daemon.text())
+            check_equal(daemon.process.wait(timeout=PATIENCE), 0, "exit status; pkeyd said:\n" + daemon.text())
             mads = madtrace.read(fabric.path("daemon%d" % n))
             sent = madtrace.p_key_sets(mads)
             check(n <= len(sent) < pending, "%d SubnSets sent of %d, with SIGTERM after the %d." % (len(sent), pending, n))

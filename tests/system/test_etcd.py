@@ -60,8 +60,8 @@ class Pair:
             return unread
         return differences(Oracle(tables, self.fabric.topology.port_guid(HEADS[0])).tables(self.policy), tables)
 
-    def wait_right(self, seconds=None):
-        wait_for(lambda: not self.wrong(), "the tables to be what the policy says", seconds)
+    def wait_right(self):
+        wait_for(lambda: not self.wrong(), "the tables to be what the policy says")
 
     def n_sets(self, host):
         return len(sets(self.fabric, "trace-" + host))
@@ -325,7 +325,7 @@ def test_paused_while_writing():
         fabric.lose("node0005", 0)
         b.wait_text(WRITES, after=seen_b)
         pair.write_policy(second)
-        pair.wait_right(60)
+        pair.wait_right()
         check(pair.n_sets(second) > 0, "the second one has not written")
         seen_a = len(a.text())
         a.process.send_signal(signal.SIGCONT)
@@ -349,7 +349,7 @@ def test_paused_beside_its_sm():
         wait_for(lambda: pair.n_sets(first) > n, "the first one to begin")
         pause(a.process)
         stopped = pair.n_sets(first)
-        wait_for(lambda: pair.cluster.holder() == "", "the lease to end", 30)
+        wait_for(lambda: pair.cluster.holder() == "", "the lease to end")
         pair.cluster.ctl("put", "/pkeyd/lock", "a test")
         seen_a = len(a.text())
         a.process.send_signal(signal.SIGCONT)
@@ -360,7 +360,7 @@ def test_paused_beside_its_sm():
         check_equal(pair.n_sets(first), stopped, "SubnSets without the lock")
         pair.cluster.ctl("del", "/pkeyd/lock")
         fabric.lose("node0005", 0)
-        pair.wait_right(60)
+        pair.wait_right()
         check(pair.n_sets(first) > stopped, "nothing was written with the lock")
         check_equal(pair.n_sets(second), 0, "SubnSets of the one that stands by")
 
@@ -389,10 +389,10 @@ def test_host_names():
         pair.sms[first].kill()
         b.wait_text(holder + " is writing P_Key tables")
         fabric.lose("node0005", 0)
-        b.wait_text(WRITES, seconds=60)
+        b.wait_text(WRITES)
         pair.policy.add("three", 0x0012, {"node[0006-0007]": "full"})
         pair.reload(second)
-        pair.wait_right(60)
+        pair.wait_right()
         check_equal(pair.cluster.ctl("get", "/pkeyd/commit", "--print-value-only").stdout.split(", transaction ")[0],
                     "pkeyd on %s (process %d)" % (second, b.process.pid), "who committed last")
 
@@ -412,7 +412,7 @@ def test_host_names():
         wait_for(lambda: "job1" in lease(first, "list").out, "the first one to know the lease")
         wait_for(lambda: pair.index("node0002", key) == before, "its P_Key at its index")
         lease(first, "release", "job1").expect(0)
-        pair.wait_right(60)
+        pair.wait_right()
         pair.wait_same_history()
 
 
@@ -427,7 +427,7 @@ def test_members_pause():
         pair.cluster.pause(0)  # the one that is asked first
         pair.policy.add("two", 0x0011, {"ALL_CAS": "full"})
         pair.reload(first)
-        pair.wait_right(60)
+        pair.wait_right()
         pair.cluster.resume(0)
         wait_for(lambda: pair.cluster.is_healthy(0), "the member to be back")
 
@@ -446,7 +446,7 @@ def test_members_pause():
         check_equal(pair.n_sets(first), n, "SubnSets without a majority")
         for i in (0, 1):
             pair.cluster.resume(i)
-        pair.wait_right(60)
+        pair.wait_right()
         check(pair.n_sets(first) > n, "nothing was written with a majority")
 
 
@@ -467,7 +467,7 @@ def test_members_end():
             member = pair.cluster.leader() if member is None else member
             pair.cluster.kill(member)
             fabric.lose("node0005", 0)
-            pair.wait_right(60)
+            pair.wait_right()
             pair.cluster.start(member)
             wait_for(lambda m=member: pair.cluster.is_healthy(m), "the member to be back")
         check(a.process.poll() is None, "pkeyd ended")
@@ -491,7 +491,7 @@ def test_no_majority():
         time.sleep(2)
         check_equal(pair.n_sets(first), n, "SubnSets without a majority")
         pair.cluster.start(0)
-        pair.wait_right(60)
+        pair.wait_right()
         check(pair.n_sets(first) > n, "nothing was written with a majority")
 
 

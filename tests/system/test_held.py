@@ -282,7 +282,7 @@ def test_daemon():
         data = f.pkeyctl("reload", "--json", **bus.environment()).expect(3).json()
         check_equal((data["ok"], data["outcome"], data["held_bases"]), (False, "partial", 1), "reload --json")
         check_words(f, data["held"], "reload --json")
-        wait_for(lambda: "pkeyd_held_bases 1" in read_file(f.path("pkeyd.prom")), "the metric", 70)
+        wait_for(lambda: "pkeyd_held_bases 1" in read_file(f.path("pkeyd.prom")), "the metric")
         check("pkeyd_held_ports 1" in read_file(f.path("pkeyd.prom")), "the other metric")
         # the daemon reads the vouch at its next sweep
         f.pkeyctl("forget", A, "--yes").expect(0)

@@ -7,7 +7,7 @@ import sqlite3
 import stat
 import subprocess
 
-from harness import Daemon, Fabric, Skip, check, check_equal, main, program, read_file, two_level, wait_for
+from harness import PATIENCE, Daemon, Fabric, Skip, check, check_equal, main, program, read_file, two_level, wait_for
 from oracle import Policy
 from private_bus import Bus, require
 
@@ -304,7 +304,7 @@ def test_another_user():
             os.setuid(65534)
         try:
             r = subprocess.run([program("pkeyctl"), "history", "--state-dir", e.fabric.path("state")], preexec_fn=drop, cwd="/",
-                               text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=40)
+                               text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE)
         except (PermissionError, subprocess.SubprocessError) as error:
             raise Skip("cannot become another user: %s" % error) from None
         check_equal((r.returncode, r.stdout), (1, ""), "exit status and output")

@@ -322,7 +322,7 @@ def test_mute():
     with fabric_of() as fabric:
         bus, daemon = serve(fabric)
         fabric.lose("node0002", 100)
-        r = create(fabric, bus, members="node[0001-0003]", more=["--timeout", "5s", "--json"], seconds=90).expect(3).json()
+        r = create(fabric, bus, members="node[0001-0003]", more=["--timeout", "5s", "--json"]).expect(3).json()
         check_equal((r["outcome"], r["ok"]), ("failed", False), r)
         check("node0002" in r["text"] and "1 of 3 ports could not be confirmed in 5 s" in r["text"], r)
         check_equal(holders(fabric, 0x1000), {}, "ports that answer with the P_Key of a lease that failed")
@@ -343,7 +343,7 @@ def check_partial(timeout):
     with fabric_of() as fabric:
         bus, daemon = serve(fabric)
         fabric.lose("node0002", 100)
-        r = create(fabric, bus, members="node[0001-0003]", more=["--timeout", timeout, "--partial", "--json"], seconds=90).expect(3).json()
+        r = create(fabric, bus, members="node[0001-0003]", more=["--timeout", timeout, "--partial", "--json"]).expect(3).json()
         check_equal((r["outcome"], r["lease"]["state"]), ("partial", "active"), r)
         check_equal({m["name"].split()[0]: m["state"] for m in r["lease"]["members"]},
                     {"node0001": "confirmed", "node0002": "left-out", "node0003": "confirmed"}, "members")
@@ -469,7 +469,7 @@ def test_release_from_mute():
         bus, daemon = serve(fabric, settings="metrics: {textfile: %s}\n" % metrics)
         create(fabric, bus).expect(0)
         fabric.lose("node0002", 100)
-        r = lease(fabric, bus, "release", "job1", "--json", seconds=90).expect(3).json()
+        r = lease(fabric, bus, "release", "job1", "--json").expect(3).json()
         check_equal((r["outcome"], r["lease"]["state"], r["lease"]["why"]), ("releasing", "releasing", "released by root"), r)
         check_equal(holders(fabric, 0x1000), {}, "ports that answer with the P_Key")
         check_held(fabric, bus, r["lease"], "job1", ["node0002"], ["node0001"])
@@ -916,7 +916,7 @@ def test_many_callers():
         bus, daemon = serve(fabric, POOLS.replace("0x1000-0x1003", "0x1000-0x10ff"))
         children = [start_create(fabric, bus, "--pool", "jobs", "--id", "job%02d" % i, "--members", "node%04d" % (1 + i % 6), "--json",
                                  log="create-%d.log" % i) for i in range(12)]
-        statuses = [child.wait(timeout=90) for child in children]
+        statuses = [child.wait(timeout=PATIENCE) for child in children]
         results = [json.loads(open(fabric.path("create-%d.log" % i)).read()) for i in range(12)]
         check_equal(statuses, [0] * 12, "exit statuses")
         check_equal(len({r["lease"]["pkey"] for r in results}), 12, "different P_Keys")

@@ -4,7 +4,7 @@
 import signal
 
 import madtrace
-from harness import Fabric, check, check_equal, k_ary, main, two_level
+from harness import PATIENCE, Fabric, check, check_equal, k_ary, main, two_level
 from oracle import Oracle, Policy, differences
 
 
@@ -118,7 +118,7 @@ def test_killed_in_the_middle_and_run_again():
             path = fabric.write("partitions.yaml", wanted.yaml())
             process = fabric.start(fabric.pkeyctl_arguments("apply", path, "--yes"), "killed.err", trace="killed%d" % i,
                                    MADTRACE_SIGNAL="%d:%d" % (signal.SIGKILL, n))
-            process.wait(timeout=60)
+            process.wait(timeout=PATIENCE)
             check_equal(process.returncode, -signal.SIGKILL, "how the tool ended in the middle")
             check_equal(len(madtrace.p_key_sets(madtrace.read(fabric.path("killed%d" % i)))) >= n, True, "it had begun")
             fabric.apply(path).expect(0)

@@ -8,7 +8,7 @@ import glob
 import os
 
 import madtrace
-from harness import Daemon, Fabric, check, check_equal, main, read_file, sets, two_level, wait_for
+from harness import PATIENCE, Daemon, Fabric, check, check_equal, main, read_file, sets, two_level, wait_for
 from oracle import Oracle, Policy, differences
 
 KEY, OTHER = 0x5EC4E75EC4E75EC4, 0x7E57ED7E57ED7E57
@@ -139,7 +139,7 @@ def test_refused():
             check("m_key" in result.err, result)
         check_equal(madtrace.read(fabric.path("trace")), [], "MADs")
         daemon = Daemon(fabric, path, wait=False)
-        check_equal(daemon.process.wait(timeout=40), 1, "exit status of pkeyd")
+        check_equal(daemon.process.wait(timeout=PATIENCE), 1, "exit status of pkeyd")
         fabric.settings("m_key_file: 0x%x\n" % KEY)
         result = fabric.pkeyctl("verify", path).expect(1)
         check_secret(result.out + result.err, "a key in place of its file")

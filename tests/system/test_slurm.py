@@ -119,7 +119,7 @@ class Slurm:
         self.start_slurmctld()
         for node in NODES:
             self.start(["slurmd", "-D", "-N", node], "slurmd-%s.out" % node)
-        wait_for(lambda: self.run("sinfo", "-h", "-p", "compute", "-o", "%t %D").out == "idle 4\n", "all nodes to be idle", 90)
+        wait_for(lambda: self.run("sinfo", "-h", "-p", "compute", "-o", "%t %D").out == "idle 4\n", "all nodes to be idle")
 
     def install(self):
         """The scripts, with another path of their settings, and the programs that they run."""
@@ -367,7 +367,7 @@ def test_cancelled_before_it_starts():
         slurm.run("scancel", str(job)).expect(0)
         slurm.fabric.lose("node0004", 0)
         slurm.pkeyctl("reload").expect(0)
-        wait_for(lambda: slurm.state(job) == "", "slurmctld to forget the job", 90)
+        wait_for(lambda: slurm.state(job) == "", "slurmctld to forget the job")
         slurm.reconcile().expect(0)
         check_equal(slurm.environments(job), {}, "tasks of a job that was cancelled")
         slurm.finish()
@@ -462,7 +462,7 @@ def test_pkeyd_is_down():
         check("slurm:test:%d:0" % first in slurm.leases(), slurm.leases())
         run = slurm.wait_run(job, 1)
         check(run > 0, "the job was not requeued")
-        wait_for(lambda: slurm.state(first) == "", "slurmctld to forget the first job", 90)
+        wait_for(lambda: slurm.state(first) == "", "slurmctld to forget the first job")
         r = slurm.reconcile().expect(0)
         check_equal(r.out, "release slurm:test:%d:0: done\n" % first, "output of the reconciler")
         slurm.wait_running(job, 1, run)
