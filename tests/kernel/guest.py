@@ -305,6 +305,7 @@ def start_service(policy=FIRST, keys=FIRST_KEYS, settings="", first_settings=NO_
     else:
         must("systemctl", "reload", "pkeyd")
     in_force(keys)
+    wait_for("the service to be active", PATIENCE, lambda: property_of_unit("ActiveState") == "active")
     return began
 
 
