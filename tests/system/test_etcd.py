@@ -215,6 +215,7 @@ def test_damaged_generation():
         b.wait_text("generation 2, which is in force, cannot be loaded")
         check_equal(b.stop(), 0, "exit status of pkeyd")
         check_equal(pair.n_sets(second), 0, "SubnSets by an older generation")
+        pair.sms[second].wait_master()
         pair.pkeyctl(second, "apply", pair.file(second), "--yes").expect(0)
         pair.wait_right()
         pair.start(second)
