@@ -330,7 +330,7 @@ class Fabric:
 
 class SubnetManager:
     """One of several OpenSMs on a fabric with opensm=False, with its own host, priority and files. A standby polls the master
-    every 300 ms, and becomes the master after two polls without an answer."""
+    every 300 ms, and becomes the master after four polls without an answer."""
 
     def __init__(self, fabric, host, priority, partitions_conf=None):
         self.fabric, self.host = fabric, host
@@ -338,7 +338,7 @@ class SubnetManager:
         for name in ("cache", "tmp"):
             os.makedirs(fabric.path("osm-%s-%s" % (name, host)))
         self.options = fabric.write("opensm-%s.conf" % host, "sm_priority %d\nsminfo_polling_timeout 300\n"
-                                    "polling_retry_number 2\n" % priority)
+                                    "polling_retry_number 4\n" % priority)
         if partitions_conf is not None:
             self.set_partitions(partitions_conf)
         self.start()
