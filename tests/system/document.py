@@ -44,7 +44,7 @@ pkeyd=(%(build)s/pkeyd --config %(root)s/etc/pkeyd/pkeyd.yaml --policy %(root)s/
 pkeyd() { on_head1 "${pkeyd[@]}" "$@"; }
 stop_pkeyd() {
         kill "$(cat %(root)s/pkeyd.pid)"
-        for ((i = 0; i < 300; i++)); do
+        for ((i = 0; i < 900; i++)); do
                 kill -0 "$(cat %(root)s/pkeyd.pid)" 2>/dev/null || return 0
                 sleep 0.1
         done
@@ -56,7 +56,7 @@ listen_for_pkeyd_rest() {
         systemd-socket-activate -l 127.0.0.1:443 -E DBUS_SYSTEM_BUS_ADDRESS -E ASAN_OPTIONS -E UBSAN_OPTIONS -E LSAN_OPTIONS \
                 "${pkeyd_rest[@]}" >>%(root)s/journal-rest 2>&1 </dev/null &
         echo $! >%(root)s/pkeyd-rest.pid
-        for ((i = 0; i < 300; i++)); do
+        for ((i = 0; i < 900; i++)); do
                 grep -qs "^Listening" %(root)s/journal-rest && return
                 sleep 0.1
         done
@@ -70,7 +70,7 @@ sweep_opensm() {
         local before
         before=$(grep -c "SUBNET UP" %(root)s/../osm.log)
         kill -HUP "$(cat %(root)s/opensm.pid)"
-        for ((i = 0; i < 300; i++)); do
+        for ((i = 0; i < 900; i++)); do
                 [[ $(grep -c "SUBNET UP" %(root)s/../osm.log) -gt $before ]] && return
                 sleep 0.1
         done
@@ -94,7 +94,7 @@ systemctl() {
         "reload pkeyd") kill -HUP "$(cat %(root)s/pkeyd.pid)" ;;
         *) echo "no such unit here: $*"; return 1 ;;
         esac
-        for ((i = 0; i < 300; i++)); do
+        for ((i = 0; i < 900; i++)); do
                 [[ $(grep -cs "ports verified" %(root)s/journal) -gt $said ]] && return
                 sleep 0.1
         done
@@ -146,7 +146,7 @@ class Site:
         text = text.replace("systemd:opensm.service", "pidfile:%s/opensm.pid" % self.root)
         environment = self.fabric.environment(**self.bus.environment())
         del environment["LD_PRELOAD"]  # for the programs alone, see PRELUDE
-        r = subprocess.run(["bash", "-c", prelude + text], cwd=self.root, env=environment, text=True, timeout=PATIENCE,
+        r = subprocess.run(["bash", "-c", prelude + text], cwd=self.root, env=environment, text=True, timeout=3 * PATIENCE,
                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         return r.stdout.replace("pidfile:%s/opensm.pid" % self.root, "systemd:opensm.service").replace(self.root, "")
 

@@ -57,7 +57,7 @@ cd "$directory"
 
 ibsim -s -n net >ibsim.log 2>&1 </dev/null &
 ibsim_pid=$!
-for _ in $(seq 100); do
+for _ in $(seq 900); do
         if grep -q "@$IBSIM_SOCKNAME:ctl" /proc/net/unix; then
                 break
         fi
