@@ -123,7 +123,7 @@ static bool read_known(const json_t *o, struct known_port *ret)
             !json_member_number(o, "switch_port", 0, UINT8_MAX, &switch_port) ||
             !json_member_number(o, "seen", 0, INT64_MAX, &seen) ||
             (json_object_get(o, "absent") && !json_member_number(o, "absent", 0, INT32_MAX, &absent)) || !description || ret->port_guid.v == 0 ||
-            strlen(description) >= sizeof(ret->description))
+            (*description && !text_is_printable(description, sizeof(ret->description) - 1)))
                 return false;
         (void) strcpy(ret->description, description);
         ret->type = (enum node_type) type;

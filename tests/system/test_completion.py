@@ -32,7 +32,7 @@ partitions:
 """
 
 HOSTILE = ["$(touch hacked)", "`touch hacked`", "x;touch hacked", "a'b", 'a"b', "a\\x20b", "a&b", "a|touch", "${IFS}", "-rf",
-           "--yes", "*", "node[1-2]", "!ls", "a,b", "~root", "x\\x0atouch", "<hacked", ">hacked", "%s%n", "#x", "=ls", "a=b", "@x",
+           "--yes", "*", "node[1-2]", "!ls", "a,b", "~root", "x\\x1btouch", "<hacked", ">hacked", "%s%n", "#x", "=ls", "a=b", "@x",
            ":files", "", "ALL", "self", "full", "0x12"]
 
 

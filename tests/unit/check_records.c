@@ -440,6 +440,7 @@ static const char *const wrong_known[][2] = {
         { "0x01", "1" }, { "0x2", "0x0" }, { "0x2", "0x3" }, { "0x4", "" }, { "\"type\":1", "\"type\":0" },
         { "\"type\":1", "\"type\":4" }, { "\"port\":3", "\"port\":256" }, { "\"a\"", "7" }, { ":5", ":256" }, { ":6", ":-1" },
         { ",\"seen\":6", "" }, { ":8", ":-1" }, { ":8", ":\"\"" }, { ":8", ":4294967296" }, { "{", "[" },
+        { "\"a\"", "\"a\\u001b[31m\"" }, /* descriptions are stored escaped */
 };
 
 START_TEST(damaged_known_ports)
