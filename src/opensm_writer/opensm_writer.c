@@ -147,8 +147,9 @@ static int write_file(struct opensm_writer *w, enum purpose purpose, struct file
         w->purpose = purpose;
         w->file = f;
         if (f.n > PARTITIONS_CONF_MAX_SIZE)
-                return writer_report(w, -EFBIG, LOG_EVENT_OPENSM_FILE_FOREIGN, "%s would have %zu bytes, but pkeyd could not read back "
-                                     "more than %u; nothing is written", w->path, f.n, PARTITIONS_CONF_MAX_SIZE);
+                return writer_report(w, -EFBIG, LOG_EVENT_OPENSM_FILE_UNUSABLE, "the new %s would be %zu bytes, and pkeyd reads at "
+                                     "most %u; nothing is written; use fewer partitions or groups", w->path, f.n,
+                                     PARTITIONS_CONF_MAX_SIZE);
         return go_to(w, w->job.stores ? STEP_STORING : STEP_WRITING);
 }
 
@@ -355,8 +356,8 @@ static int files_read(struct opensm_writer *w, usec_t now, const struct control_
                 return begin(w, now);
         }
         if (file->r < 0)
-                return writer_report(w, file->r, LOG_EVENT_OPENSM_FILE_FOREIGN, "%s cannot be read: %s; %s", w->path, strerror(-file->r),
-                                     writer_describe_consequence(w));
+                return writer_report(w, file->r, LOG_EVENT_OPENSM_FILE_UNUSABLE, "%s cannot be read: %s; %s", w->path,
+                                     strerror(-file->r), writer_describe_consequence(w));
         f = (struct file_bytes) { arena_copy(w->arena, file->bytes, file->n + 1), file->n };
         r = f.bytes ? writer_check_in_place(w, f, &event->files[1]) : -ENOMEM;
         if (r < 0)
@@ -417,7 +418,7 @@ static int file_written(struct opensm_writer *w, usec_t now, const struct contro
         (void) now;
         knowledge_settle_expected(w->job.knowledge, true); /* after an error, too: the file may be in place */
         if (event->r < 0)
-                return writer_report(w, event->r, LOG_EVENT_OPENSM_FILE_FOREIGN, "%s cannot be written: %s%s%s%s", w->path,
+                return writer_report(w, event->r, LOG_EVENT_OPENSM_FILE_UNUSABLE, "%s cannot be written: %s%s%s%s", w->path,
                                      strerror(-event->r), way_out(event->r), w->job.mirror ? "; " : "",
                                      w->job.mirror ? writer_describe_consequence(w) : "");
         writer_remember_file(w, w->file, false);

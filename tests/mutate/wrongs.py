@@ -569,6 +569,8 @@ WRONGS += [
     Wrong("writer-edited-is-foreign", WRITER_FILE, "refuse_file(w, owner);", "refuse_file(w, PARTITIONS_FILE_FOREIGN);"),
     Wrong("writer-any-copy-gives-away", WRITER_FILE, "return copy->r == 0 && writer_same_bytes(", "return copy->r == 0 || writer_same_bytes("),
     Wrong("writer-puts-aside-in-place", WRITER, "                if (w->step == STEP_PUTTING_ASIDE) {\n", "                if (false) {\n"),
+    Wrong("writer-unreadable-is-foreign", WRITER, 'LOG_EVENT_OPENSM_FILE_UNUSABLE, "%s cannot be read', 'LOG_EVENT_OPENSM_FILE_FOREIGN, "%s cannot be read'),
+    Wrong("writer-unwritable-is-foreign", WRITER, 'LOG_EVENT_OPENSM_FILE_UNUSABLE, "%s cannot be written', 'LOG_EVENT_OPENSM_FILE_FOREIGN, "%s cannot be written'),
     Wrong("writer-unreadable-is-none", WRITER, "        if (file->r < 0)\n", "        if (false)\n"),
     Wrong("writer-stop-writes-the-next", WRITER, "int r = w->stopping ? 0 : knowledge_heed_time(w->job.knowledge, now) ?: writer_find_phase(w, from, &phase);", "int r = knowledge_heed_time(w->job.knowledge, now) ?: writer_find_phase(w, from, &phase);"),
     Wrong("writer-files-trust-absence", WRITER, "int r = w->stopping ? 0 : knowledge_heed_time(w->job.knowledge, now) ?: writer_find_phase", "int r = w->stopping ? 0 : writer_find_phase"),

@@ -1023,7 +1023,8 @@ START_TEST(edited_between_phases)
                 until(CONTROL_WRITING_OPENSM);
                 read_files();
                 ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
-                expect_logged(LOG_EVENT_OPENSM_FILE_FOREIGN, is_unreadable ? "cannot be read" : "was edited after pkeyd wrote it");
+                expect_logged(is_unreadable ? LOG_EVENT_OPENSM_FILE_UNUSABLE : LOG_EVENT_OPENSM_FILE_FOREIGN,
+                              is_unreadable ? "cannot be read" : "was edited after pkeyd wrote it");
                 ck_assert_str_eq(file_at(FILE_CONF)->bytes, edited);
                 teardown();
                 setup();
@@ -1126,7 +1127,7 @@ START_TEST(unreadable_file)
         file_at(FILE_CONF)->r = -EACCES;
         begin(POLICY_1);
         read_files();
-        expect_logged(LOG_EVENT_OPENSM_FILE_FOREIGN,
+        expect_logged(LOG_EVENT_OPENSM_FILE_UNUSABLE,
                       FILE_CONF " cannot be read: Permission denied; nothing is written");
         ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
         take_nothing();
@@ -1139,7 +1140,7 @@ START_TEST(unwritable_file)
         read_files();
         take(CONTROL_WRITE_FILE);
         give_file_written(-EROFS);
-        expect_logged(LOG_EVENT_OPENSM_FILE_FOREIGN, FILE_CONF " cannot be written: Read-only file system");
+        expect_logged(LOG_EVENT_OPENSM_FILE_UNUSABLE, FILE_CONF " cannot be written: Read-only file system");
         ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
         take_nothing();
 }
@@ -1163,7 +1164,7 @@ START_TEST(problem_comes_again)
                 take(CONTROL_WRITE_FILE);
                 give_file_written(-EROFS);
         }
-        ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_FILE_FOREIGN), 2);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_FILE_UNUSABLE), 2);
 }
 END_TEST
 
@@ -1196,7 +1197,7 @@ START_TEST(damage_that_stays)
                 good = arena_strdup(arena, file_at(FILE_CONF)->bytes);
                 for (unsigned i = 0; i < 9; i++) {
                         ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_FILE_BROKEN), (i + 2) / 3);
-                        ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_FILE_FOREIGN), (i + 2) / 3);
+                        ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_FILE_UNUSABLE), (i + 2) / 3);
                         put_file(FILE_CONF, i % 3 == 2 ? good : broken ? arena_printf(arena, "%s    node1, 0x1;\n", good) : "");
                         read_files();
                         if (i % 3 < 2) {
@@ -1252,7 +1253,7 @@ START_TEST(fallback_that_stays)
                 take(CONTROL_WRITE_FILE);
                 give_file_written(-EROFS);
                 ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_FELL_BACK), i / 3 + 1);
-                ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_FILE_FOREIGN), 1);
+                ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_FILE_UNUSABLE), 1);
         }
 }
 END_TEST
