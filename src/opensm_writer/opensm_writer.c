@@ -302,10 +302,10 @@ static const struct opensm_transition *find_undecided(const struct opensm_writer
 
 static int refuse_undecided(struct opensm_writer *w, const struct opensm_transition *undecided)
 {
-        return writer_report(w, -EAGAIN, LOG_EVENT_OPENSM_NOT_DONE,
+        return writer_report(w, -EAGAIN, LOG_EVENT_OPENSM_FILE_WAITS,
                              "%s is not written yet: the switch of %s did not answer all queries of discovery, so pkeyd does not know "
-                             "whether it filters by P_Key, and its table lacks entries of that port; with any file OpenSM could cut the "
-                             "port off or let others in; pkeyd writes the file when the switch answers", w->path, undecided->label);
+                             "whether it filters by P_Key, and its table lacks entries of that port; whatever the file, OpenSM could cut "
+                             "the port off or let others in; pkeyd writes the file when the switch answers", w->path, undecided->label);
 }
 
 /* The file in place was read, and may be replaced. */

@@ -571,6 +571,8 @@ WRONGS += [
     Wrong("writer-puts-aside-in-place", WRITER, "                if (w->step == STEP_PUTTING_ASIDE) {\n", "                if (false) {\n"),
     Wrong("writer-unreadable-is-foreign", WRITER, 'LOG_EVENT_OPENSM_FILE_UNUSABLE, "%s cannot be read', 'LOG_EVENT_OPENSM_FILE_FOREIGN, "%s cannot be read'),
     Wrong("writer-unwritable-is-foreign", WRITER, 'LOG_EVENT_OPENSM_FILE_UNUSABLE, "%s cannot be written', 'LOG_EVENT_OPENSM_FILE_FOREIGN, "%s cannot be written'),
+    Wrong("writer-waiting-file-is-not-done", WRITER, "LOG_EVENT_OPENSM_FILE_WAITS", "LOG_EVENT_OPENSM_NOT_DONE"),
+    Wrong("writer-waiting-file-is-unusable", WRITER, "LOG_EVENT_OPENSM_FILE_WAITS", "LOG_EVENT_OPENSM_FILE_UNUSABLE"),
     Wrong("writer-unreadable-is-none", WRITER, "        if (file->r < 0)\n", "        if (false)\n"),
     Wrong("writer-stop-writes-the-next", WRITER, "int r = w->stopping ? 0 : knowledge_heed_time(w->job.knowledge, now) ?: writer_find_phase(w, from, &phase);", "int r = knowledge_heed_time(w->job.knowledge, now) ?: writer_find_phase(w, from, &phase);"),
     Wrong("writer-files-trust-absence", WRITER, "int r = w->stopping ? 0 : knowledge_heed_time(w->job.knowledge, now) ?: writer_find_phase", "int r = w->stopping ? 0 : writer_find_phase"),

@@ -1531,8 +1531,8 @@ START_TEST(first_file_waits_for_a_switch)
                         read_files();
                         until(CONTROL_IDLE);
                         ck_assert_ptr_null(file_at(FILE_CONF)->bytes);
-                        ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_NOT_DONE), 1);
-                        expect_logged(LOG_EVENT_OPENSM_NOT_DONE, FILE_CONF " is not written yet: the switch of node2 mlx5_0/1 did not");
+                        ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_FILE_WAITS), 1);
+                        expect_logged(LOG_EVENT_OPENSM_FILE_WAITS, FILE_CONF " is not written yet: the switch of node2 mlx5_0/1 did not");
                         ck_assert_int_eq(status()->last_result, mirrors ? SWEEP_PARTIAL : SWEEP_FAILED);
                 }
                 lose = NULL;
