@@ -68,7 +68,7 @@ static void report_held(struct opensm_writer *w)
                         text_add(&names, "%s0x%04x", n > 1 ? ", " : "", base);
         if (n > WRITER_MAX_NAMED)
                 text_add(&names, " and %u more", n - WRITER_MAX_NAMED);
-        (void) writer_report(w, 0, LOG_EVENT_APPLY_PARTIAL,
+        (void) writer_report(w, 0, LOG_EVENT_BASE_HELD,
                              "generation %" PRIu64 ": held back: partition%s %s; pkeyd does not know what some ports hold, so the change "
                              "could connect ports that must not talk, or cut off ports that may; OpenSM carries out the rest; "
                              "'pkeyctl show held' lists the ports",

@@ -616,6 +616,8 @@ WRONGS += [
     Wrong("writer-unread-is-not-tried-again", WRITER, "snapshot->failed[i] |=", "snapshot->failed[i] &="),
     Wrong("writer-stale-is-believed", WRITER, "if (r == 0 && w->survey && survey_is_stale(w->survey))", "if (false)"),
     Wrong("writer-held-is-not-logged", WRITER, "                report_held(w);\n", "                (void) report_held;\n"),
+    Wrong("writer-held-is-partial", WRITER, "LOG_EVENT_BASE_HELD", "LOG_EVENT_APPLY_PARTIAL"),
+    Wrong("writer-held-is-not-done", WRITER, "LOG_EVENT_BASE_HELD", "LOG_EVENT_OPENSM_NOT_DONE"),
     Wrong("writer-held-is-carried-out", WRITER, "if (w->n_files > 0 && !has_held(w) && ", "if (w->n_files > 0 && "),
     # texts and the small parts
     Wrong("text-standby-names-drift", EVENT_TEXT, "{ WATCH_DRIFTED, LOG_EVENT_DRIFT_FOUND, true, false, ", "{ WATCH_DRIFTED, LOG_EVENT_DRIFT_FOUND, true, true, "),
