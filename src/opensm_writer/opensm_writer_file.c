@@ -102,7 +102,6 @@ const char *writer_describe_consequence(const struct opensm_writer *w)
                                : "when this host takes over, OpenSM will follow this file, not the policy";
 }
 
-/* A file that was handed over: what it gives to hosts that are down must stay in pkeyd's first file. */
 static int refuse_numbers(struct opensm_writer *w)
 {
         return writer_report(w, -EEXIST, LOG_EVENT_OPENSM_FILE_FOREIGN,
@@ -167,6 +166,7 @@ int writer_check_in_place(struct opensm_writer *w, struct file_bytes f, const st
                         return refuse_numbers(w);
                 w->handover_unreported = true;
                 w->handed_over = r == 0;
+                /* what it gives to hosts that are down must stay in pkeyd's first file */
                 w->conf_in_place = w->handed_over ? conf : NULL;
         } else {
                 r = owner == PARTITIONS_FILE_EDITED ? parse_file(w, f, &conf) : 0;
