@@ -302,7 +302,8 @@ static void add_daemon(struct page *p, const struct metrics *m)
         open_labels(p, info);
         text_add(&p->text, "version=\"%s\"} 1\n", m->version);
         add_timestamp(p, "pkeyd_start_time_seconds", "When pkeyd was started.", m->started);
-        add_gauge(p, "pkeyd_audit_mode", "1 if pkeyd compares and never writes (mode: audit).", g && g->audits);
+        add_gauge(p, "pkeyd_audit_mode",
+                  "1 if pkeyd compares and never writes (mode: audit, or a subnet manager that the settings do not allow for).", g && g->audits);
         add_gauge(p, "pkeyd_standing_by", "1 if pkeyd stands by, because the master SM is on another host (role: follow-sm).",
                   s->standby);
         add_gauge(p, "pkeyd_policy_generation", "The generation of the policy that is in force; 0 for none.",
