@@ -52,8 +52,8 @@ struct history_limits {
 
 /* Frees it; no generation is in the store. */
 void generation_history_done(struct generation_history *h);
-/* Notes a record that is in the store, in the order of their keys, whatever its value is. Returns the item, or NULL when memory is
- * out. */
+/* Notes a record that is in the store, in the order of their keys, whatever its value is. Returns the item, or NULL: out of
+ * memory. */
 struct stored_generation *generation_history_note(struct generation_history *h, const struct generation_key *key);
 /* The newest generation below this number; 0: none. */
 uint64_t generation_history_before(const struct generation_history *h, uint64_t number);

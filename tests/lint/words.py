@@ -57,16 +57,20 @@ paths = [f for f in paths if f not in ("config.h.in", "Makefile.in", "aclocal.m4
 for path in paths:
     if path.startswith("tests/fuzz/corpus") or path.startswith("tests/golden/"):
         continue
-    for line, text in numbered_lines(path):
+    lines = [*numbered_lines(path)]
+    for (line, text), (_, following) in zip(lines, lines[1:] + [(0, "")]):
         where = "%s:%d" % (path, line)
         if PATHS.search(text):
             problem(where, "contains a path of a machine: %s" % text.strip())
         if path.startswith(("src/", "tests/", "scripts/")) and LATER.search(text):
             problem(where, "is left for later: %s" % text.strip())
-        if path.startswith(SPEAKING) and path != GLOSSARY and ANY_RETIRED.search(text):
+        own = CONTRACT.sub("", text)
+        joined = own + " " + following.lstrip(" *")  # a term may be broken at the end of the line
+        if path.startswith(SPEAKING) and path != GLOSSARY and ANY_RETIRED.search(joined):
             for pattern, word, term in RETIRED:
-                if pattern.search(CONTRACT.sub("", text)):
-                    problem(where, "'%s' is retired in favour of '%s' (%s)" % (word, term, GLOSSARY))
+                match = pattern.search(joined)
+                if match and match.start() < len(own):
+                    problem(where, "'%s' is retired in favor of '%s' (%s)" % (word, term, GLOSSARY))
     if path.endswith((".c", ".h", ".def", ".py")) and LICENCE not in read(path)[:200]:
         problem(path, "has no licence (%s)" % LICENCE)
 finish("%d files" % len(paths))
