@@ -51,7 +51,7 @@
  * through OpenSM, under the lock, by the generation in force (in pkeyctl by the one that it brings into force), and only after each
  * possible write was stored. Running out of memory ends a sweep, which is tried again later.
  *
- * Where each behaviour is:
+ * Where each behavior is:
  *
  *     control.c           which function handles which event in which state; when a sweep begins; what follows its end; when a
  *                         reload interrupts a sweep that reads

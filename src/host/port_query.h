@@ -26,7 +26,7 @@ struct port_query {
         struct port_info info; /* if outcome is MAD_ANSWERED */
 };
 
-/* Borrows q, and initialises it. m_key: of the local port. */
+/* Borrows q, and initializes it. m_key: of the local port. */
 struct mad_stage port_query_stage(struct port_query *q, uint64_t m_key);
 /* Why pkeyd cannot work through this port yet; NULL: it can. A static string. */
 const char *port_query_problem(const struct port_query *q);

@@ -13,7 +13,7 @@
 #include "util/text.h"
 #include "util/vector.h"
 
-/* The head: a line for people, and a line for partitions_file_recognise. The checksum covers what is before HEAD_SUM and after the
+/* The head: a line for people, and a line for partitions_file_recognize. The checksum covers what is before HEAD_SUM and after the
  * second line. */
 #define HEAD_PEOPLE "# Written by pkeyd. Do not edit: what is changed here is not in the policy and will be refused.\n"
 #define HEAD_OWN    "# pkeyd "
@@ -408,7 +408,7 @@ int partitions_file_render(struct arena *a, const struct partitions_file *file, 
         return *ret ? 0 : -ENOMEM;
 }
 
-/* ---- recognising ----------------------------------------------------------------------------------------------- */
+/* ---- recognizing ----------------------------------------------------------------------------------------------- */
 
 /* Takes the fabric, or that there is none, if it is this one. */
 static bool take_fabric(struct scan *own, const char *fabric)
@@ -423,7 +423,7 @@ static bool take_fabric(struct scan *own, const char *fabric)
         return true;
 }
 
-enum partitions_file_owner partitions_file_recognise(const char *bytes, size_t n, const char *fabric, bool *ret_is_phase)
+enum partitions_file_owner partitions_file_recognize(const char *bytes, size_t n, const char *fabric, bool *ret_is_phase)
 {
         const ptrdiff_t digits = strlen(HEAD_SUM) + SUM_DIGITS;
         struct scan rest = { bytes, bytes + n }, people, own, tail;

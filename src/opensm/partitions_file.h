@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * A partitions.conf that pkeyd writes, and how pkeyd recognises one.
+ * A partitions.conf that pkeyd writes, and how pkeyd recognizes one.
  *
  * The file is explicit: each port by its GUID with its membership, one to a line, each partition by its P_Key, each multicast
  * parameter. It relies on no default of OpenSM, no line comes near the 4,094 characters at which OpenSM splits lines, and no word
@@ -88,4 +88,4 @@ enum partitions_file_owner {
 
 /* Whether the pkeyd of this fabric wrote the file. *ret_is_phase (may be NULL): it is intact, and of a phase, so that others should
  * have followed. Safe for any bytes. */
-enum partitions_file_owner partitions_file_recognise(const char *bytes, size_t n, const char *fabric, bool *ret_is_phase);
+enum partitions_file_owner partitions_file_recognize(const char *bytes, size_t n, const char *fabric, bool *ret_is_phase);

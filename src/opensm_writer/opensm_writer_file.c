@@ -47,7 +47,7 @@ static void report_new_path(const struct opensm_writer *w)
                         "the new one (partition_config_file in opensm.conf)", w->path, w->last.path);
 }
 
-/* Without memory for the copy, pkeyd will not recognise this file as its own if it is cut short later. */
+/* Without memory for the copy, pkeyd will not recognize this file as its own if it is cut short later. */
 void writer_remember_file(struct opensm_writer *w, struct file_bytes f, bool is_done)
 {
         char *copy = malloc(MAX(f.n, (size_t) 1)), *path = strdup(w->path);
@@ -149,7 +149,7 @@ static bool was_handed_over(const struct control_file *copy, struct file_bytes f
 
 int writer_check_in_place(struct opensm_writer *w, struct file_bytes f, const struct control_file *copy)
 {
-        enum partitions_file_owner owner = partitions_file_recognise(f.bytes, f.n, w->job.fabric, &w->is_phase);
+        enum partitions_file_owner owner = partitions_file_recognize(f.bytes, f.n, w->job.fabric, &w->is_phase);
         struct partitions_conf *conf;
         int r;
 

@@ -38,7 +38,7 @@ struct file_bytes {
         size_t n;
 };
 
-/* The file that this process wrote last, to recognise it when it was cut short, and what happened to it. */
+/* The file that this process wrote last, to recognize it when it was cut short, and what happened to it. */
 struct written_file {
         char *path, *bytes;   /* malloc'ed; NULL: no file was written, or out of memory */
         size_t n;

@@ -106,10 +106,10 @@ static void print_places(struct context *ctx, const struct diagnosis *d, unsigne
 static void print_title(const struct diagnosis *d)
 {
         const struct diagnosis_words *words = &diagnosis_words[d->code];
-        bool colour = findings_print_wants_colour(stdout);
+        bool color = findings_print_wants_color(stdout);
 
-        printf("%s%s%s: %s [%s]\n", colour ? findings_print_colour(words->severity) : "", finding_severity_to_string(words->severity),
-               colour ? FINDINGS_PRINT_COLOUR_OFF : "", d->title, words->code);
+        printf("%s%s%s: %s [%s]\n", color ? findings_print_color(words->severity) : "", finding_severity_to_string(words->severity),
+               color ? FINDINGS_PRINT_COLOR_OFF : "", d->title, words->code);
 }
 
 static void text_doctor(struct context *ctx, const void *result)
@@ -339,7 +339,7 @@ static int read_partitions_conf(struct context *ctx, const char *path, struct do
         int r = file_read_found(ctx->arena, path, PARTITIONS_CONF_MAX_SIZE, &ctx->findings, &bytes, &n);
 
         if (r >= 0) {
-                enum partitions_file_owner owner = partitions_file_recognise(bytes, n, ctx->fabric.name, NULL);
+                enum partitions_file_owner owner = partitions_file_recognize(bytes, n, ctx->fabric.name, NULL);
 
                 ret->is_edited = owner == PARTITIONS_FILE_EDITED;
                 /* pkeyd replaces an empty file */

@@ -37,7 +37,7 @@ void text_table_begin(struct text_table *t, const char *columns, size_t n_shown)
 
         /* lists get half of the terminal's width; without a terminal they are not broken, for grep and awk */
         *t = (struct text_table) { .scols = scols_new_table(), .list_width = width == 0 ? 0 : MAX(LIST_WIDTH_MIN, width / 2) };
-        t->failed = !copy || !t->scols || scols_table_enable_colors(t->scols, findings_print_wants_colour(stdout)) != 0;
+        t->failed = !copy || !t->scols || scols_table_enable_colors(t->scols, findings_print_wants_color(stdout)) != 0;
         while (!t->failed && (name = strsep(&rest, "|"))) {
                 bool is_list = *name == '*', is_right = *name == '>';
 
@@ -84,7 +84,7 @@ static bool set_cell(struct text_table *t, struct libscols_line *line, size_t i,
         return broken && scols_line_refer_data(line, i, broken) == 0;
 }
 
-void text_table_row(struct text_table *t, const char *colour, const char *format, ...)
+void text_table_row(struct text_table *t, const char *color, const char *format, ...)
 {
         struct libscols_line *line = t->failed ? NULL : scols_table_new_line(t->scols, NULL);
         _cleanup_free_ char *cells = NULL;
@@ -96,7 +96,7 @@ void text_table_row(struct text_table *t, const char *colour, const char *format
                 cells = NULL;
         va_end(ap);
         rest = cells;
-        t->failed = !line || !cells || (colour && scols_line_set_color(line, colour) != 0);
+        t->failed = !line || !cells || (color && scols_line_set_color(line, color) != 0);
         for (size_t i = 0; i < t->n_shown && !t->failed; i++)
                 t->failed = !set_cell(t, line, i, (i + 1 < t->n_columns ? strsep(&rest, "\t") : rest) ?: "");
 }

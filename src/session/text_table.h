@@ -24,8 +24,8 @@ size_t text_table_terminal_width(void);
  * shown; 0: all. */
 void text_table_begin(struct text_table *t, const char *columns, size_t n_shown);
 
-/* A cell for each column, tabs between them. colour: an ANSI name ("red"), used on a terminal; NULL: none. */
-void text_table_row(struct text_table *t, const char *colour, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* A cell for each column, tabs between them. color: an ANSI name ("red"), used on a terminal; NULL: none. */
+void text_table_row(struct text_table *t, const char *color, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* Prints and frees it. Returns 0 or a negative errno. A table without rows prints nothing. */
 int text_table_end(struct text_table *t);

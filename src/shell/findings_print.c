@@ -6,7 +6,7 @@
 
 #include "util/text.h"
 
-bool findings_print_wants_colour(FILE *stream)
+bool findings_print_wants_color(FILE *stream)
 {
         const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
 
@@ -15,11 +15,11 @@ bool findings_print_wants_colour(FILE *stream)
         return isatty(fileno(stream)) && term && strcmp(term, "dumb") != 0;
 }
 
-DEFINE_WORDS(findings_print_colour, enum finding_severity, "",
+DEFINE_WORDS(findings_print_color, enum finding_severity, "",
                     [FINDING_NOTE] = "\033[36m", [FINDING_WARNING] = "\033[1;33m", [FINDING_ERROR] = "\033[1;31m")
 
-/* Colours the word for the severity, which follows the place. */
-static void print_coloured(FILE *stream, const struct finding *item, const char *text)
+/* Colors the word for the severity, which follows the place. */
+static void print_colored(FILE *stream, const struct finding *item, const char *text)
 {
         const char *word = finding_severity_to_string(item->severity), *start = text, *found;
         size_t skip = item->where.file ? strlen(item->where.file) : 0;
@@ -31,13 +31,13 @@ static void print_coloured(FILE *stream, const struct finding *item, const char 
                 fputs(text, stream);
                 return;
         }
-        fprintf(stream, "%.*s%s%s" FINDINGS_PRINT_COLOUR_OFF "%s", (int) (found - text), text, findings_print_colour(item->severity), word,
+        fprintf(stream, "%.*s%s%s" FINDINGS_PRINT_COLOR_OFF "%s", (int) (found - text), text, findings_print_color(item->severity), word,
                 found + strlen(word));
 }
 
 int findings_print(FILE *stream, struct findings *findings, enum finding_severity least)
 {
-        bool colour = findings_print_wants_colour(stream);
+        bool color = findings_print_wants_color(stream);
         _cleanup_arena_ struct arena *a = arena_new();
 
         if (!a)
@@ -52,8 +52,8 @@ int findings_print(FILE *stream, struct findings *findings, enum finding_severit
                 text = finding_format(a, item);
                 if (!text)
                         return -ENOMEM;
-                if (colour)
-                        print_coloured(stream, item, text);
+                if (color)
+                        print_colored(stream, item, text);
                 else
                         fputs(text, stream);
         }

@@ -8,7 +8,7 @@
 
 #define HASH_START UINT64_C(0xcbf29ce484222325)
 
-/* Adds a number to a hash (the finaliser of splitmix64). */
+/* Adds a number to a hash (the finalizer of splitmix64). */
 static inline uint64_t hash_mix(uint64_t hash, uint64_t number)
 {
         uint64_t z = (hash ^ number) + UINT64_C(0x9e3779b97f4a7c15);

@@ -858,7 +858,7 @@ bool observer_changed_in_sweep(const struct process *p, const struct table_recor
 void observer_store(const struct process *p, struct observer *to);
 /* p loads the stored observations. */
 void observer_load(struct process *p);
-/* Initialises an observer without observations. */
+/* Initializes an observer without observations. */
 void observer_init(struct observer *o);
 /* The engine of p sent this frame. */
 void observer_sent(const struct sim *s, struct process *p, const struct mad_frame *frame, struct fabsim_place at, bool again);

@@ -149,7 +149,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         size_t size, n_findings;
 
         require(a != NULL);
-        require(partitions_file_recognise((const char *) data, n, NULL, NULL) != PARTITIONS_FILE_INTACT);
+        require(partitions_file_recognize((const char *) data, n, NULL, NULL) != PARTITIONS_FILE_INTACT);
         require(opensm_conf_parse(a, "opensm.conf", (const char *) data, n, &findings, &opensm) == 0);
         findings_done(&findings);
         (void) opensm_numbers_of_program(data, n);
@@ -159,7 +159,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 
                 compare_builds(a, (const char *) data, n, conf, subnet);
                 bytes = render(a, conf, subnet, &size);
-                require(partitions_file_recognise(bytes, size, NULL, NULL) == PARTITIONS_FILE_INTACT);
+                require(partitions_file_recognize(bytes, size, NULL, NULL) == PARTITIONS_FILE_INTACT);
                 again = parse(a, OPENSM_NUMBERS_UNKNOWN, bytes, size, &n_findings);
                 require(again && !again->discarded && n_findings == 0);
                 compare(a, conf, again, subnet);

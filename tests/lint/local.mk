@@ -2,7 +2,7 @@
 LINTS = \
 	tests/lint/alert_rules.py \
 	tests/lint/bus_interface.py \
-	tests/lint/cleanup_initialised.py \
+	tests/lint/cleanup_initialized.py \
 	tests/lint/core_symbols.py \
 	tests/lint/diagnosis_codes.py \
 	tests/lint/finding_codes.py \

@@ -220,7 +220,7 @@ def test_this_host():
         check({"state-dir.damaged", "settings.audit"} <= codes(data), sorted(codes(data)))
         check_equal([name for name in os.listdir(fabric.path("state")) if name.startswith("state.db.")], [], "what was moved")
         fabric.settings("moode: audit\n")
-        path = fabric.write("partitions.yaml", policy_of().yaml() + "colour: red\n")
+        path = fabric.write("partitions.yaml", policy_of().yaml() + "color: red\n")
         data = doctor(fabric, path)
         check(finding(data, "policy.refused")["where"][0]["text"].startswith(path + ":"), data)
         check("moode" in finding(data, "settings.refused")["where"][0]["text"], data)

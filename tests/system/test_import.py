@@ -14,7 +14,7 @@ SEED = int(os.environ.get("SEED", "1"))
 RANDOM_FILES = int(os.environ.get("FILES", "16"))
 HOSTS = 8
 NODE_INFO = 0x11
-# OpenSM reads uninitialised memory
+# OpenSM reads uninitialized memory
 UNPREDICTABLE = {"semicolon-in-front"}
 
 

@@ -98,7 +98,7 @@ def test_verify_json():
 
 def test_errors_are_json_too():
     with fabric_of() as fabric:
-        path = fabric.write("partitions.yaml", "version: 1\npartitions:\n  a: {pkey: 0x0101, members: {x: fulll}, colour: red}\n")
+        path = fabric.write("partitions.yaml", "version: 1\npartitions:\n  a: {pkey: 0x0101, members: {x: fulll}, color: red}\n")
         for command in (["check"], ["plan"], ["verify"], ["apply", "--yes"]):
             data = fabric.pkeyctl(*command, path, "--json", trace="bad").expect(1).json()
             check_equal((data["schema"], data["ok"]), (1, False), "schema, ok of " + command[0])

@@ -152,7 +152,7 @@ START_TEST(test_both_needs_the_option)
 }
 END_TEST
 
-START_TEST(test_recognise)
+START_TEST(test_recognize)
 {
         struct partitions_file_partition p = { .name = "p", .base = 0x10, .members = two, .n_members = 2 };
         struct partitions_file last = { .partitions = &p, .n_partitions = 1, .generation = 41 };
@@ -161,29 +161,29 @@ START_TEST(test_recognise)
         const char *bytes = render(&p, 1, false, &n);
         char *copy = arena_strndup(arena, bytes, n);
 
-        ck_assert_int_eq(partitions_file_recognise(bytes, n, NULL, &is_phase), PARTITIONS_FILE_INTACT);
+        ck_assert_int_eq(partitions_file_recognize(bytes, n, NULL, &is_phase), PARTITIONS_FILE_INTACT);
         ck_assert(is_phase);
         /* truncated, or any byte changed: never intact */
         for (i = 0; i < n; i++) {
-                ck_assert_int_ne(partitions_file_recognise(bytes, i, NULL, NULL), PARTITIONS_FILE_INTACT);
+                ck_assert_int_ne(partitions_file_recognize(bytes, i, NULL, NULL), PARTITIONS_FILE_INTACT);
                 copy[i] ^= 1;
-                ck_assert_int_ne(partitions_file_recognise(copy, n, NULL, NULL), PARTITIONS_FILE_INTACT);
+                ck_assert_int_ne(partitions_file_recognize(copy, n, NULL, NULL), PARTITIONS_FILE_INTACT);
                 copy[i] ^= 1;
         }
-        ck_assert_int_eq(partitions_file_recognise(bytes, n - 1, NULL, &is_phase), PARTITIONS_FILE_EDITED);
+        ck_assert_int_eq(partitions_file_recognize(bytes, n - 1, NULL, &is_phase), PARTITIONS_FILE_EDITED);
         ck_assert(!is_phase);
         copy[3] = 'w';
-        ck_assert_int_eq(partitions_file_recognise(copy, n, NULL, NULL), PARTITIONS_FILE_EDITED);
-        ck_assert_int_eq(partitions_file_recognise("", 0, NULL, NULL), PARTITIONS_FILE_FOREIGN);
-        ck_assert_int_eq(partitions_file_recognise("Default=0x7fff:ALL=full;\n", 25, NULL, NULL), PARTITIONS_FILE_FOREIGN);
+        ck_assert_int_eq(partitions_file_recognize(copy, n, NULL, NULL), PARTITIONS_FILE_EDITED);
+        ck_assert_int_eq(partitions_file_recognize("", 0, NULL, NULL), PARTITIONS_FILE_FOREIGN);
+        ck_assert_int_eq(partitions_file_recognize("Default=0x7fff:ALL=full;\n", 25, NULL, NULL), PARTITIONS_FILE_FOREIGN);
         ck_assert_int_eq(partitions_file_render(arena, &last, false, &findings, &bytes, &n), 0);
-        ck_assert_int_eq(partitions_file_recognise(bytes, n, NULL, &is_phase), PARTITIONS_FILE_INTACT);
+        ck_assert_int_eq(partitions_file_recognize(bytes, n, NULL, &is_phase), PARTITIONS_FILE_INTACT);
         ck_assert(!is_phase);
 }
 END_TEST
 
 /* Each fabric of a host has a file of its own. */
-START_TEST(test_recognise_fabric)
+START_TEST(test_recognize_fabric)
 {
         static const char *const fabrics[] = { NULL, "a", "ab", "storage" };
         struct partitions_file file = { .generation = 41, .phase = "3 open" };
@@ -195,10 +195,10 @@ START_TEST(test_recognise_fabric)
                 file.fabric = fabrics[i];
                 ck_assert_int_eq(partitions_file_render(arena, &file, false, &findings, &bytes, &n), 0);
                 for (size_t k = 0; k < ELEMENTS(fabrics); k++) {
-                        ck_assert_int_eq(partitions_file_recognise(bytes, n, fabrics[k], &is_phase),
+                        ck_assert_int_eq(partitions_file_recognize(bytes, n, fabrics[k], &is_phase),
                                          i == k ? PARTITIONS_FILE_INTACT : PARTITIONS_FILE_OTHER);
                         ck_assert_int_eq(is_phase, i == k);
-                        ck_assert_int_eq(partitions_file_recognise(bytes, n - 1, fabrics[k], NULL), PARTITIONS_FILE_EDITED);
+                        ck_assert_int_eq(partitions_file_recognize(bytes, n - 1, fabrics[k], NULL), PARTITIONS_FILE_EDITED);
                 }
         }
 }
@@ -374,8 +374,8 @@ int main(void)
         tcase_add_test(c, test_index0_of_a_lease);
         tcase_add_test(c, test_render_ipoib);
         tcase_add_test(c, test_both_needs_the_option);
-        tcase_add_test(c, test_recognise);
-        tcase_add_test(c, test_recognise_fabric);
+        tcase_add_test(c, test_recognize);
+        tcase_add_test(c, test_recognize_fabric);
         tcase_add_test(c, test_from_desired);
         tcase_add_test(c, test_same_file);
         tcase_add_test(c, test_opensm_conf);

@@ -16,7 +16,7 @@
 #define MAX_ASKED 4096
 #define M_KEY     0x4d4b
 
-/* The registers of a port, and the behaviour of its agents. */
+/* The registers of a port, and the behavior of its agents. */
 struct fake_port {
         uint64_t rcv, xmit;
         uint16_t p_key_violations;
