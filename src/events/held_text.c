@@ -319,7 +319,7 @@ static const struct {
         [HELD_LACK] = { " does not yet have what the policy gives it", false, OWN_CHANGE, NULL, TRIES_AGAIN, NULL, false },
         [HELD_EARLIER] = { ": an earlier change of its P_Key table failed or waits", false, "", NULL, TRIES_AGAIN, NULL, false },
         [HELD_UNKNOWN_DEVICE] = { ": pkeyd does not know what is plugged into it", false, "", NULL,
-                                  "pkeyd goes on when discovery finds a port there", NULL, false },
+                                  "pkeyd continues when discovery finds a port there", NULL, false },
 };
 
 /* What a survey or discovery found out about it in particular. False: nothing. */

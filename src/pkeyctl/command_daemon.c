@@ -153,8 +153,8 @@ static const struct outcome {
 } outcomes[] = {
         { "carried-out", "carried out: ", EXIT_DONE },
         { "unchanged", "both files are unchanged: ", EXIT_DONE },
-        { "partial", "carried out in part, pkeyd goes on: ", EXIT_PARTIAL },
-        { "waits", "not carried out yet, pkeyd goes on trying: ", EXIT_PARTIAL },
+        { "partial", "partly carried out, pkeyd continues: ", EXIT_PARTIAL },
+        { "waits", "not carried out yet, pkeyd keeps trying: ", EXIT_PARTIAL },
         { NULL, "", EXIT_REFUSED },
 };
 

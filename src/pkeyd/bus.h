@@ -23,7 +23,7 @@
  * Nothing here grows without bound: at most BUS_MAX_WAITERS callers of the methods for root wait, an answer has at most
  * BUS_MAX_FINDINGS findings, Violations has bounds of its own (bus_violations.h), and while the bus does not take messages no more
  * are queued.
- * Without a bus the daemon goes on; it logs that once, and tries again at growing intervals.
+ * Without a bus the daemon continues; it logs that once, and tries again at growing intervals.
  */
 
 #include <systemd/sd-event.h>

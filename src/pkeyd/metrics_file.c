@@ -117,7 +117,7 @@ static void write_now(struct metrics_file *f)
         r = r ?: write_file(f, path);
         if (r < 0 && !f->failed)
                 journal_event(f->journal, LOG_EVENT_METRICS_FILE, NULL,
-                              "%s: the metrics cannot be written: %s; pkeyd goes on without them%s", path, problem(r), advice(r));
+                              "%s: the metrics cannot be written: %s; pkeyd continues without them%s", path, problem(r), advice(r));
         else if (r == 0 && f->failed)
                 journal_event(f->journal, LOG_EVENT_METRICS_WRITTEN, NULL, "%s: the metrics can be written again", path);
         f->is_written |= r == 0;

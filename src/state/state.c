@@ -257,7 +257,7 @@ static int open_store(struct state *s)
 
         r = r ?: (s->etcd ? open_etcd(s) : open_sqlite(s));
         if (r == 0 && s->error < 0)
-                report(s, STATE_USABLE, "pkeyd goes on", NULL, "%s can be used again", s->name);
+                report(s, STATE_USABLE, "pkeyd continues", NULL, "%s can be used again", s->name);
         if (r == 0 && !s->etcd)
                 s->replaced |= note_file(s);
         if (r == 0)

@@ -65,7 +65,7 @@ static void text_forgotten(struct context *ctx, const void *result)
         const struct vouches *r = result;
 
         for (size_t i = 0; i < r->n; i++)
-                printf("%s counts as holding nothing until it answers or comes back (vouched by %s); pkeyd goes on at its next sweep\n",
+                printf("%s counts as holding nothing until it answers or comes back (vouched by %s); pkeyd continues at its next sweep\n",
                        label_of(ctx, &r->items[i]), r->items[i].who);
 }
 

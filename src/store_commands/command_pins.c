@@ -192,7 +192,7 @@ static void text_accepted(struct context *ctx, const void *result)
         const struct pin_changes *c = result;
 
         for (uint32_t i = 0; i < c->n; i++)
-                printf("'%s' is pinned to 0x%016" PRIx64 "; pkeyd goes on at its next sweep\n",
+                printf("'%s' is pinned to 0x%016" PRIx64 "; pkeyd continues at its next sweep\n",
                        ctx->subnet->nodes[c->nodes[i]].description, ctx->subnet->nodes[c->nodes[i]].guid.v);
 }
 

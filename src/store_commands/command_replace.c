@@ -154,7 +154,7 @@ static void text_replaced(struct context *ctx, const void *result)
         const struct replacement *r = result;
 
         if (r->name)
-                printf("'%s' is pinned to 0x%016" PRIx64 "; pkeyd goes on at its next sweep\n", r->name, new_guid(ctx, r).v);
+                printf("'%s' is pinned to 0x%016" PRIx64 "; pkeyd continues at its next sweep\n", r->name, new_guid(ctx, r).v);
         if (r->vouches.n > 0)
                 printf("0x%016" PRIx64 " counts as holding nothing until it is seen again\n", r->old.v);
         if (r->written)

@@ -402,7 +402,7 @@ def test_pkeyctl_reload():
         fabric.write("partitions.yaml", policy_one().yaml())
         fabric.lose("node0003", 100, attribute=0)
         r = pkeyctl(fabric, bus, "reload").expect(3)
-        check("in part" in r.out, r)
+        check("partly carried out" in r.out, r)
         r = pkeyctl(fabric, bus, "status").expect(2, 3)
         check("partial" in r.out, r)
         stop(daemon)

@@ -277,7 +277,7 @@ def test_daemon():
         check(re.search(r"since \d{4}-\d\d-\d\d \d\d:\d\d \(link up\)", data["held"]), "since when", data["held"])
         check_words(f, status().out, "status")
         r = f.pkeyctl("reload", **bus.environment()).expect(3)
-        check("carried out in part" in r.out, "reload with a held base:", r)
+        check("partly carried out" in r.out, "reload with a held base:", r)
         check_words(f, r.out, "reload")
         data = f.pkeyctl("reload", "--json", **bus.environment()).expect(3).json()
         check_equal((data["ok"], data["outcome"], data["held_bases"]), (False, "partial", 1), "reload --json")

@@ -316,7 +316,7 @@ START_TEST(ways_out)
         block_by(leaf, HELD_LACK, 1);
         check_way_out(HELD_LACK, "pkeyd tries again; see the journal if the change failed, pkeyctl show held if it waits");
         block_by(leaf, HELD_UNKNOWN_DEVICE, 1);
-        check_way_out(HELD_UNKNOWN_DEVICE, "pkeyd goes on when discovery finds a port there");
+        check_way_out(HELD_UNKNOWN_DEVICE, "pkeyd continues when discovery finds a port there");
         held.n_by = 0;
         block_by(leaf, HELD_UNANSWERED, 1);
         check_way_out(HELD_UNANSWERED, "repair or unplug it (pkeyd waits for an unplugged port only for absent_hold)");
