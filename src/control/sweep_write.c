@@ -117,7 +117,8 @@ static void describe_outcome(struct control *c, const struct watch_report *repor
                 if (*c->follow_problem)
                         text_add(&t, "what it does is not known, because the store cannot be used: %s; ", c->follow_problem);
         }
-        text_add(&t, "generation %" PRIu64 "%s: %u ports verified", g->number, describe_audit(c, g), report->n_right);
+        text_add(&t, "generation %" PRIu64 "%s: %u port%s verified", g->number, describe_audit(c, g), report->n_right,
+                 text_plural(report->n_right));
         if (report->n_differ > 0)
                 text_add(&t, ", %u differ%s", report->n_differ, report->n_differ == 1 ? "s" : "");
         if (report->n_unreachable > 0)
