@@ -181,7 +181,7 @@ static int read_groups(struct policy_reader *r, const struct yaml_tree_node *map
         if (!node || !yaml_tree_expect(&r->tree, node, YAML_TREE_LIST, path))
                 return 0;
         if (node->n_children > MAX_GROUPS) {
-                yaml_tree_error(&r->tree, node, FINDING_POLICY_IPOIB, "%s: %u groups are too many (accepted: %u)", path,
+                yaml_tree_error(&r->tree, node, FINDING_POLICY_IPOIB, "%s: too many groups: %u (accepted: at most %u)", path,
                                 node->n_children, MAX_GROUPS);
                 return 0;
         }

@@ -182,7 +182,7 @@ static int read_allow(const struct pool_reader *p)
                 return 0;
         }
         if (list && node->n_children > MAX_ALLOWED) {
-                refuse(p, node, "%s: %u names are too many (accepted: %u)", path, node->n_children, MAX_ALLOWED);
+                refuse(p, node, "%s: too many names: %u (accepted: at most %u)", path, node->n_children, MAX_ALLOWED);
                 return 0;
         }
         YAML_TREE_FOR_EACH(c, node)
@@ -306,7 +306,7 @@ int policy_read_pools(struct policy_reader *r, const struct yaml_tree_node *map)
         if (!map || !yaml_tree_expect(&r->tree, map, YAML_TREE_MAP, "pools"))
                 return 0;
         if (map->n_children > MAX_POOLS) {
-                yaml_tree_error(&r->tree, map, FINDING_POLICY_POOL, "pools: %u pools are too many (accepted: %u)", map->n_children,
+                yaml_tree_error(&r->tree, map, FINDING_POLICY_POOL, "pools: too many pools: %u (accepted: at most %u)", map->n_children,
                                 MAX_POOLS);
                 return 0;
         }

@@ -163,14 +163,14 @@ START_TEST(limits_of_pools)
         ck_assert_uint_eq(parse(many_pools(1024))->n_pools, 1024);
         ck_assert_uint_eq(parse(many_names(64))->pools[0].n_allow, 64);
         refuse(many_pools(1025));
-        expect_text(only(FINDING_POLICY_POOL)->text, "pools: 1025 pools are too many (accepted: 1024)");
+        expect_text(only(FINDING_POLICY_POOL)->text, "pools: too many pools: 1025 (accepted: at most 1024)");
 }
 END_TEST
 
 START_TEST(names_of_a_pool_are_limited)
 {
         refuse(many_names(65));
-        expect_text(only(FINDING_POLICY_POOL)->text, "pools.a.allow: 65 names are too many (accepted: 64)");
+        expect_text(only(FINDING_POLICY_POOL)->text, "pools.a.allow: too many names: 65 (accepted: at most 64)");
 }
 END_TEST
 
