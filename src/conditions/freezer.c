@@ -328,7 +328,7 @@ static void log_port(struct log *log, uint64_t generation, const struct frozen_p
                 log_add(log, LOG_EVENT_PORT_FROZEN, &about, "%s; %s", p->text, freeze_way_out(p->why));
         else
                 log_add(log, LOG_EVENT_PORT_UNFROZEN, &about,
-                        "%s (0x%016" PRIx64 ") is not frozen any more", p->label, p->port_guid.v);
+                        "%s (0x%016" PRIx64 ") is no longer frozen", p->label, p->port_guid.v);
 }
 
 /* Logs ports of `now` that are not in `before`, or, if is_frozen, are there for another reason. */
@@ -345,8 +345,8 @@ static void log_changes(struct log *log, uint64_t generation, const struct freez
         }
         if (n > EVENT_TEXT_MAX)
                 log_add(log, is_frozen ? LOG_EVENT_PORT_FROZEN : LOG_EVENT_PORT_UNFROZEN,
-                        &(struct log_about) { .generation = generation }, "the same on %u more ports%s", n - EVENT_TEXT_MAX,
-                        is_frozen ? "; pkeyctl plan lists them" : "");
+                        &(struct log_about) { .generation = generation }, "%u more port%s %s", n - EVENT_TEXT_MAX,
+                        n - EVENT_TEXT_MAX == 1 ? " is" : "s are", is_frozen ? "frozen; pkeyctl plan lists all" : "no longer frozen");
 }
 
 int freezer_see(struct freezer *f, const struct reconciled *decision, uint64_t generation, uint64_t wall, struct log *log)

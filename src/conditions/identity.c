@@ -122,10 +122,10 @@ static const char *outcome(const struct pins *pins, const struct subnet *s, stru
         uint32_t i = subnet_find_node(s, node);
 
         if (!pins)
-                return "names are not pinned any more";
+                return "names are no longer pinned";
         if (i == SUBNET_NONE)
-                return "it is not in the fabric any more";
-        return pin && pin_is_of(pin, &s->nodes[i]) ? "its name is pinned to it" : "it has given up that name";
+                return "it is no longer in the fabric";
+        return pin && pin_is_of(pin, &s->nodes[i]) ? "its name is pinned to it" : "it no longer uses that name";
 }
 
 static void log_ended_claims(struct log *log, uint64_t generation, const struct identity *now, const struct identity *before,
@@ -138,12 +138,13 @@ static void log_ended_claims(struct log *log, uint64_t generation, const struct 
                 struct log_about about = about_of(c, generation);
 
                 if (!find_claim(now, c->node_guid) && n++ < EVENT_TEXT_MAX)
-                        log_add(log, LOG_EVENT_NAME_SETTLED, &about, "the node 0x%016" PRIx64 " (%s) claims no name any more: %s",
+                        log_add(log, LOG_EVENT_NAME_SETTLED, &about, "node 0x%016" PRIx64 " (%s) no longer claims a name: %s",
                                 c->node_guid.v, c->label, outcome(pins, s, c->node_guid));
         }
         if (n > EVENT_TEXT_MAX)
-                log_add(log, LOG_EVENT_NAME_SETTLED, &(struct log_about) { .generation = generation }, "the same of %u more nodes",
-                        n - EVENT_TEXT_MAX);
+                log_add(log, LOG_EVENT_NAME_SETTLED, &(struct log_about) { .generation = generation },
+                        "%u more node%s a name", n - EVENT_TEXT_MAX,
+                        n - EVENT_TEXT_MAX == 1 ? " no longer claims" : "s no longer claim");
 }
 
 int identity_see(struct identity *i, const struct pins *pins, const struct subnet *subnet, uint64_t generation, uint64_t wall,

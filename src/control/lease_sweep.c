@@ -67,7 +67,7 @@ static bool is_certain(const struct control *c, uint32_t port)
         const struct knowledge_record *r = knowledge_get(c->knowledge, knowledge_find_port(c->knowledge, s, port));
 
         if (freezer_find(c->freezer, s->nodes[p->node].guid, p->number))
-                return false; /* only a decision about the whole fabric shows that it is not frozen any more */
+                return false; /* only a decision about the whole fabric shows that it is no longer frozen */
         return r && r->policy && !r->policy->most && !r->policy->most_is_held && t->source == TABLE_READ &&
                !t->enforcement_doubted && !c->snapshot->failed[port] && !subnet_port_is_incomplete(s, p) &&
                !subnet_port_is_behind_unknown(s, p);

@@ -66,7 +66,7 @@ static void add_difference(struct text *t, const struct discrepancy *d)
         add_p_keys(t, "lacks", d->missing, d->n_missing);
         add_p_keys(t, "has unexpected", d->unexpected, d->n_unexpected);
         if (d->enforcement_differs)
-                text_add(t, "%sits enforcement bits differ", t->n > 0 ? ", " : "");
+                text_add(t, "%senforcement bits differ", t->n > 0 ? ", " : "");
 }
 
 /* Which events are logged, and in which mode. */
@@ -130,10 +130,10 @@ static void log_many(struct log *l, const struct log_kind *k, const struct gener
         struct log_about about = { .generation = g ? g->number : 0 };
         _cleanup_text_ struct text t = {};
 
-        text_add(&t, "%u ports, among them ", n);
+        text_add(&t, "%u ports (", n);
         for (uint32_t i = 0; i < n && i < EXAMPLES; i++)
                 text_add(&t, "%s%s", i > 0 ? ", " : "", events[i].label);
-        text_add(&t, ": %s", k->sentence);
+        text_add(&t, ", ...): %s", k->sentence);
         log_text(l, k->event, &about, &t);
 }
 
@@ -190,7 +190,7 @@ static bool log_rewrites(struct log *l, const struct log_kind *drifted, const st
                 log_rewrite(l, g, subnet, &rewrites[i]);
         if (n_rewrites > EVENT_TEXT_MAX)
                 log_add(l, LOG_EVENT_TABLES_REWRITTEN, &(struct log_about) { .generation = g->number },
-                        "the same on %u more switch%s", n_rewrites - EVENT_TEXT_MAX,
+                        "another program rewrote P_Key tables on %u more switch%s", n_rewrites - EVENT_TEXT_MAX,
                         n_rewrites - EVENT_TEXT_MAX == 1 ? "" : "es");
         log_kind(l, drifted, g, rest, n_rest);
         return true;
@@ -315,8 +315,8 @@ void event_text_standby(struct log *l, const struct generation *g, const struct 
         }
         if (v->n_differ == 0) {
                 log_add(l, LOG_EVENT_STANDBY_DIFFERS, &about,
-                        "standing by: it is not known whether the fabric matches the policy of this host (generation %" PRIu64
-                        "): %u port%s not answer, all others match", g->number, n_unread, n_unread == 1 ? " does" : "s do");
+                        "standing by: the fabric may differ from the policy of this host (generation %" PRIu64 "): %u port%s not answer; all "
+                        "others match", g->number, n_unread, n_unread == 1 ? " does" : "s do");
                 return;
         }
         text_add(&t, "standing by: the fabric does not match the policy of this host (generation %" PRIu64 ") on %u port%s", g->number,
@@ -346,7 +346,7 @@ static void log_failed_write(struct log *l, const struct generation *g, const st
         if (o->reason == APPLY_STATUS)
                 text_add(&t, " 0x%04x, %s", (unsigned) o->mad_status, mad_status_to_string(o->mad_status));
         if (o->reason == APPLY_SET_UNANSWERED)
-                text_add(&t, "; it %s", m_key_source_of_reader(m_keys_source(g->m_keys, p->guid), o->m_key_counted));
+                text_add(&t, "; the port %s", m_key_source_of_reader(m_keys_source(g->m_keys, p->guid), o->m_key_counted));
         if (o->reason == APPLY_TIMEOUT)
                 text_add(&t, ": " M_KEY_SILENCE_FORMAT, m_key_of_silent(g, p->guid));
         text_add(&t, ")");
@@ -405,7 +405,7 @@ void event_text_apply(struct log *l, struct generation *g, const struct plan *pl
                 return;
         }
         if (now.digest == *failures && summary.written == 0) {
-                log_debug(l, "%s, the same %u failed and %u held back again", t.bytes ?: "", summary.failed, summary.held);
+                log_debug(l, "%s, the same %u writes failed and %u were held back again", t.bytes ?: "", summary.failed, summary.held);
                 return;
         }
         *failures = now.digest;
@@ -467,7 +467,7 @@ void event_text_held(struct log *l, const struct generation *g, const struct sub
                 return;
         *reported = digest;
         if (n == 0)
-                log_add(l, LOG_EVENT_HELD_ENDED, &about, "no base is held any more");
+                log_add(l, LOG_EVENT_HELD_ENDED, &about, "no base is held");
         for (size_t i = 0; i < n && i < EVENT_TEXT_MAX; i++)
                 log_held_base(l, g, &context, items[i]);
         if (n > EVENT_TEXT_MAX)

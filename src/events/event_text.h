@@ -33,7 +33,7 @@ void event_text_standby(struct log *l, const struct generation *g, const struct 
                         uint64_t *reported);
 
 /* Each held base with the ports that wait, those that they wait for, why, and the way out; again when that changes, and once when
- * no base is held any more. `now`: seconds since 1970. Names of ports come from subnet and known. */
+ * no base is held. `now`: seconds since 1970. Names of ports come from subnet and known. */
 void event_text_held(struct log *l, const struct generation *g, const struct subnet *subnet, const struct known *known,
                      const struct held_list *held, uint64_t now, uint64_t *reported);
 

@@ -130,7 +130,7 @@ static void add_since(const struct held_context *context, uint64_t since, struct
 static void add_until(const struct held_context *context, uint64_t until, struct text *t)
 {
         if (until == 0) {
-                text_add(t, " for ever (absent_hold: forever)");
+                text_add(t, " indefinitely (absent_hold: forever)");
         } else if (held_has_dates(context)) {
                 add_time(context, "until", until, t);
         } else {
@@ -185,7 +185,7 @@ static void add_condition(const struct held_context *context, const struct held 
                 return;
         }
         if (h->n_by == 1 && h->by[0].reason == HELD_UNKNOWN_DEVICE) {
-                text_add(t, " when it is known what is plugged into it");
+                text_add(t, " when pkeyd knows what is plugged into it");
                 return;
         }
         text_add(t, " when %s ", many ? "the ports named here" : label_of(context, h->by[0].name, t));
@@ -308,7 +308,7 @@ static const struct {
         [HELD_SILENT] = { " has not answered", true, " (link up)", " (link up), and its P_Key table was never read", REPAIR,
                           UNPLUGGED, true },
         [HELD_SILENT_SWITCH] = { " has not answered", true, BEHIND, ", and its P_Key table was never read" BEHIND,
-                                 "repair the switch, or plug ", " in elsewhere", true },
+                                 "repair the switch, or move ", " to another switch", true },
         [HELD_ABSENT] = { " has not been in the fabric", true, ", and counts as holding what it held", ", and counts as holding anything",
                           "wait, or plug ", " in again", true },
         [HELD_MAYBE_SILENT] = { " has not been in the fabric", true, MAY_BE " what it held" MAY_BE_UNTIL, MAY_BE " anything" MAY_BE_UNTIL,

@@ -289,16 +289,16 @@ DEFINE_WORDS(m_key_source_to_string, enum m_key_source, "",
 const char *m_key_source_of_reader(enum m_key_source source, bool counted)
 {
         static const char *const likely[] = {
-                [M_KEY_NO_FILE] = "answers reads and not writes: most likely it has an M_Key, and m_key_file names none",
-                [M_KEY_IN_FILE] = "answers reads and not writes: most likely its M_Key is not the one in m_key_file",
-                [M_KEY_NOT_NAMED] = "answers reads and not writes: most likely it has an M_Key, and m_key_file has none for it",
+                [M_KEY_NO_FILE] = "answers reads but not writes: most likely it has an M_Key, and m_key_file names none",
+                [M_KEY_IN_FILE] = "answers reads but not writes: most likely its M_Key is not the one in m_key_file",
+                [M_KEY_NOT_NAMED] = "answers reads but not writes: most likely it has an M_Key, and m_key_file has none for it",
         };
         static const char *const certain[] = {
-                [M_KEY_NO_FILE] = "answers reads and not writes: it has an M_Key (its M_KeyViolations rose at pkeyd's write), and "
+                [M_KEY_NO_FILE] = "answers reads but not writes: it has an M_Key (its M_KeyViolations rose at pkeyd's write), and "
                                   "m_key_file names none",
-                [M_KEY_IN_FILE] = "answers reads and not writes: its M_Key is not the one in m_key_file (its M_KeyViolations rose "
+                [M_KEY_IN_FILE] = "answers reads but not writes: its M_Key is not the one in m_key_file (its M_KeyViolations rose "
                                   "at pkeyd's write)",
-                [M_KEY_NOT_NAMED] = "answers reads and not writes: it has an M_Key (its M_KeyViolations rose at pkeyd's write), "
+                [M_KEY_NOT_NAMED] = "answers reads but not writes: it has an M_Key (its M_KeyViolations rose at pkeyd's write), "
                                     "and m_key_file has none for it",
         };
 

@@ -175,7 +175,7 @@ const char *claim_text(struct arena *a, const struct subnet *s, const struct cla
                            : "it gets no partition by that name";
         if (!holder || !means)
                 return NULL;
-        return arena_printf(a, "the node 0x%016" PRIx64 "%s calls itself '%s'%s; %s", node->guid.v, place, node->description, holder,
+        return arena_printf(a, "node 0x%016" PRIx64 "%s calls itself '%s'%s; %s", node->guid.v, place, node->description, holder,
                             means);
 }
 

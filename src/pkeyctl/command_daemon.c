@@ -332,7 +332,7 @@ static void print_held_bases(struct context *ctx, const struct event *e)
         int length;
 
         if (rest && *rest == '\0' && e->kind == EVENT_CHANGE)
-                printf("%s no base is held any more\n", when);
+                printf("%s no base is held\n", when);
         while ((line = bus_next_line(&rest, &length)))
                 printf("%s %.*s\n", when, length, line);
 }

@@ -189,7 +189,7 @@ static int move_pin(struct context *ctx, struct replacement *r)
 
         if (e == -ENOENT)
                 return findings_error(&ctx->findings, FINDING_HOST_BUSY, "repeat the command",
-                                      "0x%016" PRIx64 " is not pinned any more", r->old.v);
+                                      "0x%016" PRIx64 " is no longer pinned", r->old.v);
         return e;
 }
 

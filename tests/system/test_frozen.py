@@ -141,7 +141,7 @@ def test_second_host_claims_a_name():
 
         # the impostor drops the name, and gets the partitions of the line with its switch
         fabric.console('Unlink "impostor"')
-        wait_for(lambda: daemon.text().count("is not frozen any more") == 2, "the ports not to be frozen any more")
+        wait_for(lambda: daemon.text().count("is no longer frozen") == 2, "the ports to be no longer frozen")
         stop(daemon)
 
 

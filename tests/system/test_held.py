@@ -155,7 +155,7 @@ def test_expired():
         check_equal([finding["code"] for finding in r.json()["findings"]], ["forget.expired"], "why it is refused")
         f.settings(SETTINGS + "absent_hold: forever\n")
         r = f.pkeyctl("forget", B, "--yes").expect(0)
-        check("has not been in the fabric" in r.out and "for ever" in r.out, "what is known of it:", r)
+        check("has not been in the fabric" in r.out and "indefinitely" in r.out, "what is known of it:", r)
         check_equal([v["node"] for v in vouches(f)], [A, B], "vouches")
 
 
@@ -287,9 +287,9 @@ def test_daemon():
         # the daemon reads the vouch at its next sweep
         f.pkeyctl("forget", A, "--yes").expect(0)
         wait_for(lambda: holds(f, C), "C to get the P_Key after forget")
-        daemon.wait_text("no base is held any more")
+        daemon.wait_text("no base is held")
         wait_for(lambda: status("--json").json()["held_bases"] == 0, "status without held bases")
-        wait_for(lambda: "no base is held any more" in watched(), "the end in watch")
+        wait_for(lambda: "no base is held" in watched(), "the end in watch")
         check(all(len(line) > 20 for line in watched().splitlines()), "a line of watch is empty:", watched())
         check_equal(daemon.stop(), 0, "exit status of pkeyd")
 

@@ -164,7 +164,7 @@ def test_port_with_another_key():
         ports = fabric.tables()
         victim = next(p for p in ports.values() if p.name == "node0003")
         wants = {"MADTRACE_M_KEY": "%d:%x" % (victim.lid, OTHER)}
-        said = "answers reads and not writes: most likely "
+        said = "answers reads but not writes: most likely "
 
         # no key; one key for all that is wrong for this port; a file with a wrong key, or none, for it
         for text, words in ((None, "it has an M_Key, and m_key_file names none"),

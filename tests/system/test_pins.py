@@ -107,7 +107,7 @@ def test_renamed_host():
         check_equal([(a["node_guid"], a["pinned_as"], a["taken_from"]) for a in out],
                     [(guid_of(f, "node0003"), "node0003 mlx5_0", guid_of(f, "node0002"))], "what was accepted")
         wait_for(lambda: (keys(f, "node0003"), keys(f, "node0002")) == ([STORAGE | 0x8000], []), "the name to move")
-        daemon.wait_text("claims no name any more: its name is pinned to it")
+        daemon.wait_text("no longer claims a name: its name is pinned to it")
         check_equal(daemon.stop(), 0, "exit status of pkeyd")
 
 
@@ -123,7 +123,7 @@ def test_name_that_is_down():
         check_equal([pin["state"] for pin in pins(f)["pins"] if pin["name"] == "node0002"], ["disputed"], "the pin")
         (pin,) = f.pkeyctl("pin", "drop", "node0002", "--yes", "--json").expect(0).json()["dropped"]
         check_equal(pin["node_guid"], guid_of(f, "node0002"), "what was dropped")
-        daemon.wait_text("claims no name any more")
+        daemon.wait_text("no longer claims a name")
         wait_for(lambda: pinned(f).get(guid_of(f, "impostor")) == "node0002 mlx5_0", "the name to be bound anew")
         check_equal(daemon.stop(), 0, "exit status of pkeyd")
 

@@ -87,7 +87,7 @@ START_TEST(renamed)
         next_sweep();
         ck_assert_uint_eq(status()->n_claims, 0);
         ck_assert_uint_eq(count_logged(LOG_EVENT_NAME_SETTLED), 1);
-        expect_logged(LOG_EVENT_NAME_SETTLED, "claims no name any more: its name is pinned to it");
+        expect_logged(LOG_EVENT_NAME_SETTLED, "no longer claims a name: its name is pinned to it");
 }
 END_TEST
 
@@ -106,7 +106,7 @@ START_TEST(new_host_with_a_name)
         expect_logged(LOG_EVENT_NAME_CLAIMED, "if its adapter replaced the other one: pkeyctl replace 0x");
         fabsim_disconnect(&f, hosts[2], 1);
         next_sweep();
-        expect_logged(LOG_EVENT_NAME_SETTLED, ": it is not in the fabric any more");
+        expect_logged(LOG_EVENT_NAME_SETTLED, ": it is no longer in the fabric");
 }
 END_TEST
 
@@ -150,7 +150,7 @@ START_TEST(turned_on_and_off)
         next_sweep();
         ck_assert(holds(hosts[0], 0x8010) && !holds(hosts[1], 0x8010));
         ck_assert_ptr_null(status()->pins);
-        expect_logged(LOG_EVENT_NAME_SETTLED, ": names are not pinned any more");
+        expect_logged(LOG_EVENT_NAME_SETTLED, ": names are no longer pinned");
         ck_assert_uint_eq(noted.n_pins, 1); /* they stay in the store */
 }
 END_TEST

@@ -221,8 +221,8 @@ START_TEST(how_it_differs)
         d.enforcement_differs = true;
         report_one(event, false);
         next_has(LOG_EVENT_DRIFT_FOUND,
-                 "(has unexpected 0x8024 0x8025 0x8026 0x8027 0x8028 0x8029 0x802a 0x802b, its enforcement "
-                 "bits differ)");
+                 "(has unexpected 0x8024 0x8025 0x8026 0x8027 0x8028 0x8029 0x802a 0x802b, enforcement bits "
+                 "differ)");
         d = differing(11, 9);
         report_one(event, false);
         e = log_next(l);
@@ -234,7 +234,7 @@ START_TEST(how_it_differs)
         d = differing(0, 0);
         d.enforcement_differs = true;
         report_one(event, false);
-        next_has(LOG_EVENT_DRIFT_FOUND, "(its enforcement bits differ)");
+        next_has(LOG_EVENT_DRIFT_FOUND, "(enforcement bits differ)");
         done();
 }
 END_TEST
@@ -254,7 +254,7 @@ START_TEST(many_ports)
                 next_has(LOG_EVENT_PORT_GONE, "no longer in the fabric");
         nothing_more();
         report_events(events, EVENT_TEXT_MAX + 1, false);
-        ck_assert_uint_eq(next(LOG_EVENT_PORT_GONE, "17 ports, among them h0, h1, h2, h3: no longer in the fabric")
+        ck_assert_uint_eq(next(LOG_EVENT_PORT_GONE, "17 ports (h0, h1, h2, h3, ...): no longer in the fabric")
                                           ->about.generation,
                           42);
         nothing_more();
@@ -437,8 +437,8 @@ START_TEST(standby_differs)
         v.n_differ = 0;
         v.n_unreachable = 1;
         event_text_standby(l, g, snapshot->subnet, &v, &reported);
-        next(LOG_EVENT_STANDBY_DIFFERS, "standing by: it is not known whether the fabric matches the policy of this host "
-                                        "(generation 42): 1 port does not answer, all others match");
+        next(LOG_EVENT_STANDBY_DIFFERS, "standing by: the fabric may differ from the policy of this host "
+                                        "(generation 42): 1 port does not answer; all others match");
         v.n_unreachable = 0;
         snapshot->subnet->nodes[0].silent_ports[0] = 6; /* nor are these devices known to agree */
         event_text_standby(l, g, snapshot->subnet, &v, &reported);
@@ -579,7 +579,7 @@ START_TEST(set_without_an_answer)
         ck_assert_uint_eq(e->port_guid.v, port_of(hosts[0])->guid.v);
         ck_assert_uint_eq(e->generation, 1);
         expect_logged(LOG_EVENT_WRITE_FAILED,
-                      "node1 mlx5_0/1: block 0 of its P_Key table could not be written (grant: set-unanswered; it ");
+                      "node1 mlx5_0/1: block 0 of its P_Key table could not be written (grant: set-unanswered; the port ");
         expect_logged(LOG_EVENT_APPLY_PARTIAL,
                       ", 1 failed, 0 held back");
 }
@@ -589,7 +589,7 @@ START_TEST(bits_without_an_answer)
 {
         apply_without_sets_of(leaf, SMP_ATTR_PORT_INFO, POLICY_0);
         expect_logged(LOG_EVENT_WRITE_FAILED,
-                      ": its enforcement bits could not be written (enforce: set-unanswered; it ");
+                      ": its enforcement bits could not be written (enforce: set-unanswered; the port ");
 }
 END_TEST
 

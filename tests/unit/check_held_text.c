@@ -181,8 +181,8 @@ END_TEST
 
 START_TEST(many)
 {
-        static const char headline[] = "base 0x0010 (partition \"storage\") is held: host/1, host/1, host/1 and 13 more get it when it "
-                                       "is known what is plugged into it; and %s";
+        static const char headline[] = "base 0x0010 (partition \"storage\") is held: host/1, host/1, host/1 and 13 more get it when "
+                                       "pkeyd knows what is plugged into it; and %s";
 
         for (unsigned i = 0; i < HELD_MAX + 1; i++)
                 wait_for(host(1), LEVEL_NONE, LEVEL_FULL, RULE_GAIN);
@@ -282,7 +282,7 @@ START_TEST(never_known)
                      "the device at leaf/9 has not answered, and its P_Key table was never read: it is behind a switch that does not "
                      "answer, 0x0000000000000077");
         check_reason(&(struct held_by) { .name = host(3), .reason = HELD_ABSENT, .since = NOW + 5 },
-                     "gone mlx5_0/1 (0x0000000000000401) has not been in the fabric for 0 s, and counts as holding anything for ever "
+                     "gone mlx5_0/1 (0x0000000000000401) has not been in the fabric for 0 s, and counts as holding anything indefinitely "
                      "(absent_hold: forever)");
 }
 END_TEST
@@ -300,7 +300,7 @@ START_TEST(ways_out)
                 check_way_out(alike[i], repair);
         }
         block_by(host(1), HELD_SILENT_SWITCH, 1);
-        check_way_out(HELD_SILENT_SWITCH, "repair the switch, or plug it in elsewhere; or, if you are certain that it holds nothing: pkeyctl "
+        check_way_out(HELD_SILENT_SWITCH, "repair the switch, or move it to another switch; or, if you are certain that it holds nothing: pkeyctl "
                                    "forget 0x0000000000000201");
         check_way_out(HELD_ABSENT, "wait, or plug it in again; or, if you are certain that it holds nothing: pkeyctl forget "
                       "0x0000000000000201");
@@ -442,7 +442,7 @@ START_TEST(logged_when_it_changes)
         report(s, hold(s));
         ck_assert_ptr_null(log_next(l));
         report(s, held_list_new(arena));
-        (void) next(LOG_EVENT_HELD_ENDED, "no base is held any more");
+        (void) next(LOG_EVENT_HELD_ENDED, "no base is held");
         report(s, hold(s));
         (void) next(LOG_EVENT_BASE_HELD, unanswered);
         ck_assert_ptr_null(log_next(l));

@@ -302,8 +302,8 @@ START_TEST(words)
                 const char *maybe = m_key_source_of_reader((enum m_key_source) s, false);
                 const char *sure = m_key_source_of_reader((enum m_key_source) s, true);
 
-                ck_assert_ptr_nonnull(strstr(maybe, "answers reads and not writes: most likely"));
-                ck_assert_ptr_nonnull(strstr(sure, "answers reads and not writes: it"));
+                ck_assert_ptr_nonnull(strstr(maybe, "answers reads but not writes: most likely"));
+                ck_assert_ptr_nonnull(strstr(sure, "answers reads but not writes: it"));
                 ck_assert_ptr_nonnull(strstr(sure, "M_KeyViolations rose at pkeyd's write"));
                 ck_assert_ptr_nonnull(strstr(m_key_source_to_string((enum m_key_source) s), "m_key_file"));
         }

@@ -297,15 +297,15 @@ static const struct {
         uint64_t node;
         const char *text, *way_out;
 } texts[] = {
-        { "unknown", 0x20, "the node 0x0000000000000020 at 0x0000000000001000/2 calls itself 'node1 mlx5_0', a name that is pinned to "
+        { "unknown", 0x20, "node 0x0000000000000020 at 0x0000000000001000/2 calls itself 'node1 mlx5_0', a name that is pinned to "
           "0x0000000000000010 ('node1 mlx5_0'); it gets no partition by that name",
           "if the name is right: pkeyctl pin accept node1 0x0000000000000020; if its adapter replaced the other one: "
           "pkeyctl replace 0x0000000000000010 0x0000000000000020; if not, rename the host or unplug it" },
-        { "renamed", 0x30, "the node 0x0000000000000030 at 0x0000000000001000/3 calls itself 'other mlx5_0'; for the policy it is still "
+        { "renamed", 0x30, "node 0x0000000000000030 at 0x0000000000001000/3 calls itself 'other mlx5_0'; for the policy it is still "
           "'node3 mlx5_0', to which it is pinned",
           "if the name is right: pkeyctl pin accept other 0x0000000000000030; if not, rename the host or unplug it" },
         /* nobody should copy a command that a host wrote */
-        { "shell", 0x40, "the node 0x0000000000000040 at 0x0000000000001000/4 calls itself '$(reboot) mlx5_0'; for the policy it is still "
+        { "shell", 0x40, "node 0x0000000000000040 at 0x0000000000001000/4 calls itself '$(reboot) mlx5_0'; for the policy it is still "
           "'node4 mlx5_0', to which it is pinned",
           "if the name is right: pkeyctl pin accept 0x0000000000000040; if not, rename the host or unplug it" },
 };
