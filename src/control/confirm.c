@@ -51,7 +51,7 @@ static const char *describe_no_undo(const struct control *c, const struct genera
         if (g->audits)
                 return "there is nothing to undo, because pkeyd is in audit mode and writes no table";
         if (!control_may_write(c, g))
-                return "this host stands by and writes no table: the other head node would have to undo it";
+                return "this host is the standby and writes no table: undo it on the other head node";
         return NULL;
 }
 
@@ -64,15 +64,14 @@ static const char *begin_time(struct control *c)
 
         if (why) {
                 g->facts.confirm_for = 0;
-                log_add(c->log, LOG_EVENT_CONFIRM_NOT, &where, "generation %" PRIu64 " does not wait to be confirmed: %s", g->number,
-                        why);
+                log_add(c->log, LOG_EVENT_CONFIRM_NOT, &where, "generation %" PRIu64 " is in force without confirmation: %s",
+                        g->number, why);
                 return why;
         }
         g->facts.confirm_until = g->facts.time + g->facts.confirm_for;
         set_time(c, g->facts.confirm_for * USEC_PER_SEC);
         log_add(c->log, LOG_EVENT_CONFIRM_WAITS, &where,
-                "generation %" PRIu64 " is undone in %" PRIu64 " s, unless it is confirmed: pkeyctl confirm keeps it, pkeyctl undo "
-                "undoes it now", g->number, g->facts.confirm_for);
+                "generation %" PRIu64 " will be undone in %" PRIu64 " s unless pkeyctl confirm keeps it; pkeyctl undo undoes it now", g->number, g->facts.confirm_for);
         return NULL;
 }
 
@@ -120,8 +119,8 @@ void confirm_is_not_stored(struct control *c, int r)
 {
         char text[256];
 
-        (void) snprintf(text, sizeof(text), "confirmed, but this could not be stored: %s; pkeyd tries again, and if it is "
-                        "restarted before that succeeds, the change is undone", strerror(-r));
+        (void) snprintf(text, sizeof(text), "the confirmation could not be stored: %s; pkeyd tries again; if pkeyd is restarted "
+                        "before then, the change is undone", strerror(-r));
         answer_confirmation(c, RELOAD_WAITS, text);
 }
 
@@ -147,7 +146,8 @@ void confirm_keep(struct control *c, const struct control_event *event)
         struct generation *g = c->in_force;
 
         if (control_is_guest(c)) {
-                refuse(c, event->asked.request, "this host stands by: the other head node would have to confirm it; nothing was done");
+                refuse(c, event->asked.request, "nothing was done: confirm it on the other head node, because this host is the "
+                       "standby");
                 return;
         }
         if (!confirm_waits(c)) {
@@ -162,8 +162,8 @@ void confirm_keep(struct control *c, const struct control_event *event)
         if (generation_history_before(&c->history, g->number + 1) < g->number) /* nothing was written: there is nothing to undo */
                 confirm_is_stored(c);
         else
-                answer_confirmation(c, RELOAD_WAITS, "confirmed; the next sweep stores that, and if pkeyd is restarted before, the change "
-                                    "is undone");
+                answer_confirmation(c, RELOAD_WAITS, "confirmed; the next sweep stores the confirmation; if pkeyd is restarted before then, "
+                                    "the change is undone");
 }
 
 /* --- undo ----------------------------------------------------------------------------------------------------------- */
@@ -200,9 +200,10 @@ static const char *describe_problem(const struct control *c)
 
 void confirm_withdrawn(struct control *c, uint64_t request)
 {
-        char text[96];
+        char text[128];
 
-        (void) snprintf(text, sizeof(text), "the reload was withdrawn; generation %" PRIu64 " stays in force", c->in_force->number);
+        (void) snprintf(text, sizeof(text), "the reload was withdrawn before it came into force; generation %" PRIu64 " stays in force",
+                        c->in_force->number);
         answer(c, RELOAD_CARRIED_OUT, text, request);
 }
 
@@ -227,7 +228,7 @@ void confirm_undo(struct control *c, const struct control_event *event)
         if (confirm_is_past(c, event->asked.generation))
                 refuse_past(c, event);
         else if (c->confirm.undoing)
-                refuse(c, event->asked.request, "an undo is under way already");
+                refuse(c, event->asked.request, "an undo is already under way");
         else if (problem)
                 refuse(c, event->asked.request, problem);
         else
@@ -255,7 +256,7 @@ static void time_is_over(struct control *c)
                 control_facts_changed(c);
                 return;
         }
-        log_add(c->log, LOG_EVENT_CONFIRM_OVER, &where, "generation %" PRIu64 " was not confirmed in time: pkeyd goes back to the files "
+        log_add(c->log, LOG_EVENT_CONFIRM_OVER, &where, "generation %" PRIu64 " was not confirmed in time: pkeyd returns to the files "
                 "of generation %" PRIu64, c->in_force->number, target);
         load(c, &by, 0);
 }
@@ -277,8 +278,8 @@ bool confirm_admits(const struct control *c, const struct generation *g, struct 
         if (g->facts.undoes > 0 && undoes_what_is_in_force(c, g))
                 return true;
         if (g->facts.undoes > 0) { /* it comes too late */
-                (void) findings_error(findings, FINDING_RELOAD_WITHDRAWN, NULL, "the undo was dropped: before it came into force, the "
-                                      "change was confirmed, or another one took its place");
+                (void) findings_error(findings, FINDING_RELOAD_WITHDRAWN, NULL, "the undo was dropped: meanwhile the change was "
+                                      "confirmed or replaced by another one");
                 return false;
         }
         if (confirm_waits(c)) {
@@ -307,7 +308,7 @@ const char *confirm_accepted(struct control *c)
         g->is_off_file = g->facts.undoes > 0;
         if (g->facts.undoes > 0)
                 log_add(c->log, LOG_EVENT_UNDONE, &where, "generation %" PRIu64 " undoes generation %" PRIu64 ": it has the files of "
-                        "generation %" PRIu64 "; partitions.yaml and pkeyd.yaml are not changed, so they are not what is in force",
+                        "generation %" PRIu64 "; partitions.yaml and pkeyd.yaml were not changed, so they differ from what is in force",
                         g->number, g->facts.undoes, g->facts.restores);
         return g->facts.confirm_for > 0 ? begin_time(c) : NULL;
 }
@@ -319,8 +320,8 @@ static void warn(struct control *c)
         const struct log_about where = about(c);
 
         c->confirm.warn_at = USEC_INFINITY;
-        log_add(c->log, LOG_EVENT_CONFIRM_SOON, &where, "generation %" PRIu64 " is undone in one minute, unless it is confirmed: pkeyctl "
-                "confirm keeps it", c->in_force->number);
+        log_add(c->log, LOG_EVENT_CONFIRM_SOON, &where, "generation %" PRIu64 " will be undone in one minute unless pkeyctl confirm "
+                "keeps it", c->in_force->number);
 }
 
 void confirm_tick(struct control *c)

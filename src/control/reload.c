@@ -209,7 +209,7 @@ static void note_no_wait(struct control *c, const char *why)
         _cleanup_findings_ struct findings findings = { .arena = a };
 
         (void) findings_add(&findings, FINDING_WARNING, FINDING_CONFIRM_NOT, NULL,
-                            "generation %" PRIu64 " does not wait to be confirmed: %s", c->in_force->number, why);
+                            "generation %" PRIu64 " is in force without confirmation: %s", c->in_force->number, why);
         reload_note_findings(c, &findings);
 }
 
@@ -342,7 +342,7 @@ void reload_candidate(struct control *c, const struct control_candidate *loaded)
         if (c->reloads.n_pending == 0)
                 forget_findings(&c->reloads.findings);
         if (!add_request(c, loaded->request, same && !c->candidate)) {
-                control_set_status(c, "too many callers wait for a reload already");
+                control_set_status(c, "too many callers already wait for a reload");
                 answer_one(c, loaded, RELOAD_WAITS);
         }
         event_text_findings(c->log, loaded->findings);

@@ -311,7 +311,7 @@ static int await_end(struct context *ctx, uint64_t generation)
         int r;
 
         if (!ctx->options->quiet)
-                fprintf(stderr, "generation %" PRIu64 " is undone in %" PRIu64 " s, unless `pkeyctl confirm` keeps it%s; ^C undoes it now\n",
+                fprintf(stderr, "generation %" PRIu64 " will be undone in %" PRIu64 " s unless `pkeyctl confirm` keeps it%s; ^C undoes it now\n",
                         generation, (uint64_t) (ctx->options->confirm / USEC_PER_SEC),
                         isatty(STDIN_FILENO) && !ctx->options->yes ? ", or you type yes here" : "");
         (void) fflush(stdout);

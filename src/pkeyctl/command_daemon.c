@@ -85,7 +85,7 @@ static const char *time_left(struct context *ctx, usec_t until)
 static void print_confirm(struct context *ctx, const struct daemon_status *s, bool is_labelled)
 {
         if (s->confirm_until > 0)
-                printf("%sgeneration %" PRIu64 " is undone in %s, at %s, unless pkeyctl confirm keeps it; pkeyctl undo undoes it now\n",
+                printf("%sgeneration %" PRIu64 " will be undone in %s, at %s, unless pkeyctl confirm keeps it; pkeyctl undo undoes it now\n",
                        is_labelled ? "  confirm       " : "", s->generation, time_left(ctx, s->confirm_until),
                        output_time(ctx, s->confirm_until));
         if (s->undone > 0)

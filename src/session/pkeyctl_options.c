@@ -172,7 +172,7 @@ static const struct command_line_option known_options[] = {
         COMMAND_LINE_OPTION("json", 0, FLAG, json, NULL, "one JSON object on stdout"),
         { "format", 0, COMMAND_LINE_READ, 0, read_format, "FORMAT", "sh (env), dot (show matrix), or json as --json" },
         COMMAND_LINE_OPTION("yes", 0, FLAG, yes, NULL, "do not ask"),
-        { "confirm", 0, COMMAND_LINE_READ, 0, read_confirm, "TIME", "undo the change after this time, unless it is confirmed" },
+        { "confirm", 0, COMMAND_LINE_READ, 0, read_confirm, "TIME", "undo the change after this time unless it is confirmed" },
         COMMAND_LINE_OPTION("fix", 0, FLAG, fix, NULL, "correct what has one certain correction; writes FILE"),
         COMMAND_LINE_OPTION("write", 0, FLAG, write, NULL, "also change the lines of the policy that name the old node"),
         COMMAND_LINE_OPTION("local", 0, FLAG, local, NULL, "compare only the tables of this host, as its kernel has them; sends no MAD"),

@@ -84,7 +84,7 @@ def test_undone_when_nobody_confirms():
         bus, daemon, before = serve(fabric)
         edit(fabric, policy_two())
         r = pkeyctl(fabric, bus, "reload", "--confirm", "15s").expect(0)
-        check("generation 2 is undone in" in r.out, r)
+        check("generation 2 will be undone in" in r.out, r)
         check(is_carried_out(fabric, policy_two()), "the change was not carried out")
         status = pkeyctl(fabric, bus, "status").expect(0)
         check("unless pkeyctl confirm keeps it" in status.out and "waits to be confirmed" in status.out, status)
@@ -274,7 +274,7 @@ def applied(fabric):
 def start_apply(fabric, bus, seconds):
     child = fabric.start(fabric.pkeyctl_arguments("apply", edit(fabric, policy_two()), "--yes", "--confirm", seconds), "apply.log",
                          **bus.environment())
-    wait_for(lambda: "is undone in" in open(fabric.path("apply.log")).read(), "pkeyctl to wait")
+    wait_for(lambda: "will be undone in" in open(fabric.path("apply.log")).read(), "pkeyctl to wait")
     return child
 
 
@@ -297,7 +297,7 @@ def test_apply_is_undone():
         check("waits to be confirmed" in r.err, r)
         check_equal(child.wait(timeout=PATIENCE), 2, "exit status: " + open(fabric.path("apply.log")).read())
         check_equal(contents(fabric), before, "tables")
-        check_equal(open(fabric.path("apply.log")).read().count("is undone in"), 1, "changes that wait")
+        check_equal(open(fabric.path("apply.log")).read().count("will be undone in"), 1, "changes that wait")
         check("not confirmed in time" in pkeyctl(fabric, bus, "history").expect(0).out, "the history")
         check_outcomes(fabric, bus, 3)
 
@@ -355,7 +355,7 @@ def apply_as_json(fabric, bus, seconds, end):
         fabric.pkeyctl_arguments("apply", edit(fabric, policy_two()), "--yes", "--json", "--confirm", seconds), stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=open(fabric.path("apply.log"), "w"), env=fabric.environment(**bus.environment()), text=True)
     fabric.children.append(child)
-    wait_for(lambda: "is undone in" in open(fabric.path("apply.log")).read(), "pkeyctl to wait")
+    wait_for(lambda: "will be undone in" in open(fabric.path("apply.log")).read(), "pkeyctl to wait")
     end(child)
     lines = child.communicate(timeout=PATIENCE)[0].splitlines()
     check_equal(len(lines), 1, "objects")
@@ -415,7 +415,7 @@ def test_apply_is_confirmed_on_the_terminal():
             apply = AtTerminal(fabric, "apply", edit(fabric, policy_two()), "--confirm", "30s", *json_, **bus.environment())
             apply.wait_question(" ports?")
             os.write(apply.terminal, b"yes\n")
-            wait_for(lambda: "is undone in" in read_file(apply.log), "pkeyctl to wait")
+            wait_for(lambda: "will be undone in" in read_file(apply.log), "pkeyctl to wait")
             daemon = start(fabric, bus)
             check(bus.property("ConfirmUntil") > 0, "the change does not wait")
             out = apply.end(0, "yes")

@@ -215,7 +215,7 @@ START_TEST(undo_at_any_time)
         ck_assert_int_eq(ask(CONTROL_EVENT_UNDO, 5), 0);
         ck_assert_uint_eq(noted.undo.number, 1);
         ck_assert_int_eq(ask(CONTROL_EVENT_UNDO, 6), 0);
-        ck_assert_str_eq(noted.answer, "an undo is under way already");
+        ck_assert_str_eq(noted.answer, "an undo is already under way");
         ck_assert_int_eq(give_undo(SETTINGS, POLICY_1), 0);
         next_sweep();
         ck_assert_uint_eq(noted.requests[0], 5);
@@ -260,7 +260,7 @@ START_TEST(undo_of_what_was_undone)
 {
         (void) let_time_run_out();
         ck_assert_int_eq(undo_generation(2, 5), 0);
-        ck_assert_str_eq(noted.answer, "an undo is under way already");
+        ck_assert_str_eq(noted.answer, "an undo is already under way");
         ck_assert_int_eq(give_undo(SETTINGS, POLICY_1), 0);
         for (unsigned i = 0; status()->in_force->number == 2 && i < 3; i++)
                 next_sweep();
@@ -493,7 +493,7 @@ START_TEST(reload_is_withdrawn)
         ck_assert_int_eq(ask(CONTROL_EVENT_UNDO, 4), 0);
         ck_assert_uint_eq(noted.n_answers, 2);
         ck_assert_uint_eq(noted.n_withdrawn, 1);
-        ck_assert_str_eq(noted.answer, "the reload was withdrawn; generation 1 stays in force");
+        ck_assert_str_eq(noted.answer, "the reload was withdrawn before it came into force; generation 1 stays in force");
         ck_assert_uint_eq(noted.n_undos, 0);
         next_sweep();
         ck_assert(!holds(hosts[1], 0x8010));
@@ -605,7 +605,7 @@ START_TEST(confirmed_before_it_is_stored_again)
         ck_assert_uint_eq(noted.n_stored, 0);
         ck_assert_uint_eq(noted.requests[0], 7);
         ck_assert_int_eq(noted.outcome, RELOAD_WAITS);
-        ck_assert_ptr_nonnull(strstr(noted.answer, "the next sweep stores that"));
+        ck_assert_ptr_nonnull(strstr(noted.answer, "the next sweep stores the confirmation"));
         sweep();
         ck_assert_uint_eq(noted.stored_generation, 2);
         ck_assert_uint_gt(status()->in_force->facts.confirmed, 0);

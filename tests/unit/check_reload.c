@@ -407,7 +407,7 @@ START_TEST(too_many_callers)
         ck_assert_uint_eq(noted.n_answers, 1);
         ck_assert_int_eq(noted.outcome, RELOAD_WAITS);
         ck_assert_uint_eq(noted.requests[0], 99);
-        ck_assert_str_eq(noted.answer, "too many callers wait for a reload already");
+        ck_assert_str_eq(noted.answer, "too many callers already wait for a reload");
         ck_assert_uint_eq(noted.n_requests, 1);
 }
 END_TEST
