@@ -90,7 +90,7 @@ struct apply {
         bool *port_failed;          /* per port: a write of its table failed or waits */
         enum sma_state *sma_state;  /* by destination */
         bool aborted;
-        bool stale;                 /* a port is not at its address any more */
+        bool stale;                 /* a port is no longer at its address */
         uint32_t sets_sent;
         uint64_t steps_done, steps_total;
 };

@@ -355,7 +355,7 @@ static void on_stored_at_end(struct control *c, const struct control_event *even
 
         if (r < 0 && !c->store_failed)
                 log_add(c->log, LOG_EVENT_STATE_DIR, NULL,
-                        "what pkeyd knows could not be stored: %s; until that works, it writes no P_Key table", strerror(-r));
+                        "pkeyd could not store its state: %s; it writes no P_Key table until it can", strerror(-r));
         c->store_failed |= r < 0;
         sweep_ended(c);
 }
@@ -600,7 +600,7 @@ static unsigned percent(const struct mad_stage *stage)
 void control_describe(const struct control *c, char *ret, size_t size)
 {
         static const char *const words[] = {
-                [CONTROL_FOLLOWING] = "reading what the other head node has stored",
+                [CONTROL_FOLLOWING] = "reading the records of the other head node",
                 [CONTROL_OPENING_PORT] = "querying the local port",
                 [CONTROL_QUERYING_PORT] = "querying the local port",
                 [CONTROL_DISCOVERING] = "discovering the fabric",

@@ -25,7 +25,7 @@ bool lease_sweep_is_possible(const struct control *c);
 /* Plans for the leases that changed. Returns 0; -EAGAIN: it takes a decision about the whole fabric, and nothing changed;
  * -ENOMEM. */
 int lease_sweep_decide(struct control *c);
-/* What was read and written is true for the snapshot, too; also when writing was cut short. */
+/* What was read and written is true for the snapshot, too; also when writing was interrupted. */
 void lease_sweep_merge(struct control *c);
 /* The plan was carried out as far as possible: compares. Returns 0 or -ENOMEM; *ret: how the sweep ends. */
 int lease_sweep_verify(const struct control *c, enum sweep_result *ret);

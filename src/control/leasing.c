@@ -23,7 +23,8 @@ static const char *describe_obstacle(const struct control *c)
         if (g->audits)
                 return "it is in audit mode, and writes no table";
         if (g->settings->role == ROLE_FOLLOW_SM && !c->config.shares_store)
-                return "with role: follow-sm the other head node would not know them, and revoke their P_Keys when it takes over";
+                return "with role: follow-sm and no shared store, the other head node would not know the leases and would revoke their P_Keys "
+                       "when it takes over";
         if (c->other_fabric.v)
                 return "its port leads to another fabric";
         if (!c->snapshot)
@@ -145,7 +146,7 @@ static int pass_on(struct control *c, const struct lease_request *q, struct find
         if (c->in_force && is_stranger(c->in_force->policy, &q->by)) {
                 if (c->now < c->next_stranger)
                         return findings_error(findings, FINDING_LEASE_ACCESS, "if `allow` was changed just now, try again later",
-                                              "user %s (uid %u) may use no pool of the policy that this host knows",
+                                              "user %s (uid %u) may not use any pool of the policy on this host",
                                               q->by.origin.user, q->by.origin.uid);
                 c->next_stranger = c->now + EACH_STRANGER;
         }

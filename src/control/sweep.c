@@ -203,7 +203,7 @@ void sweep_surveyed(struct control *c, const struct control_event *event)
                 return;
         }
         if (r == 0 && is_stale(c)) {
-                log_debug(c->log, "a port is not at its address any more");
+                log_debug(c->log, "a port is no longer at its address");
                 sweep_end(c, SWEEP_STALE);
                 return;
         }
@@ -420,7 +420,7 @@ void sweep_begin(struct control *c, enum sweep_kind kind)
                 .first_serial = c->reloads.last_serial + 1,
         };
         if (!c->sweep.arena)
-                sweep_fail(c, "no sweep could begin", -ENOMEM);
+                sweep_fail(c, "a sweep could not be started", -ENOMEM);
         else if ((kind == SWEEP_FULL || c->candidate) && control_stands_by(c)) /* a candidate may be in force by now */
                 control_await(c, CONTROL_FOLLOWING, &(struct control_action) { .kind = CONTROL_FOLLOW_STORE });
         else

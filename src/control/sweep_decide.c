@@ -47,7 +47,7 @@ static void refuse_as_guest(struct control *c)
 {
         _cleanup_findings_ struct findings findings = { .arena = c->sweep.arena };
 
-        (void) findings_error(&findings, FINDING_RELOAD_STANDBY, "reload pkeyd on the host of the master SM: its policy is in force on both",
+        (void) findings_error(&findings, FINDING_RELOAD_STANDBY, "reload pkeyd on the host of the master SM: its policy applies to both hosts",
                               "this host stands by, and its files differ from what is in force");
         reload_refuse(c, &findings);
         c->in_force->is_off_file = true;

@@ -91,7 +91,7 @@ static const char *describe_audit(const struct control *c, const struct generati
                 return " (audit)";
         return subnet_has_master(c->snapshot->subnet) ? " (audit: a subnet manager runs, " NEITHER ")"
                                                       : " (audit: a subnet manager ran since pkeyd loaded its files, " NEITHER
-                                                        "; that lasts until they change or pkeyd is restarted)";
+                                                        "; until the files change or pkeyd is restarted)";
 }
 
 static size_t n_held(const struct control *c)
@@ -115,7 +115,8 @@ static void describe_outcome(struct control *c, const struct watch_report *repor
                 sm_follow_describe(&c->sm, c->sm_name, role, sizeof(role));
                 text_add(&t, "%s; ", role);
                 if (*c->follow_problem)
-                        text_add(&t, "what it does is not known, because the store cannot be used: %s; ", c->follow_problem);
+                        text_add(&t, "the activity of the other head node is not known, because the store cannot be read: %s; ",
+                                 c->follow_problem);
         }
         text_add(&t, "generation %" PRIu64 "%s: %u port%s verified", g->number, describe_audit(c, g), report->n_right,
                  text_plural(report->n_right));
@@ -396,7 +397,7 @@ static void report_lost_lock(struct control *c)
                         "and then reads all tables", n, n == 1 ? " was" : "s were");
 }
 
-/* All phases have ended. r < 0: writing was cut short, and why. */
+/* All phases have ended. r < 0: writing was interrupted, and why. */
 static void applied(struct control *c, int r, const char *why)
 {
         struct sweep *s = &c->sweep;
@@ -417,7 +418,7 @@ static void applied(struct control *c, int r, const char *why)
                 log_debug(c->log, "generation %" PRIu64 ": writing was ended early", s->generation->number);
                 sweep_end(c, SWEEP_STOPPED);
         } else if (apply_is_stale(s->apply)) {
-                log_debug(c->log, "generation %" PRIu64 ": a port is not at its address any more", s->generation->number);
+                log_debug(c->log, "generation %" PRIu64 ": a port is no longer at its address", s->generation->number);
                 sweep_end(c, SWEEP_STALE);
         } else {
                 mark_failed_ports(c);
@@ -474,7 +475,7 @@ static void next_phase(struct control *c)
         int r = prepared > 0 ? sweep_store(c, CONTROL_STORING) : prepared;
 
         if (r < 0)
-                applied(c, r, "writing was cut short");
+                applied(c, r, "writing was interrupted");
         else if (prepared == 0)
                 applied(c, 0, NULL);
         else if (r == 0)
@@ -495,7 +496,7 @@ void sweep_phase_applied(struct control *c, const struct control_event *event)
 {
         gate_close(c->gate);
         if (event->r < 0) {
-                applied(c, event->r, "writing was cut short");
+                applied(c, event->r, "writing was interrupted");
                 return;
         }
         if (apply_is_stale(c->sweep.apply))

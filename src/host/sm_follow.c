@@ -74,15 +74,15 @@ void sm_follow_describe(const struct sm_follow *f, const char *sm_name, char *re
 
         switch (f->state) {
         case SM_FOLLOW_UNKNOWN:
-                (void) snprintf(ret, size, "standing by: it is not known yet where the master SM is");
+                (void) snprintf(ret, size, "standing by: the location of the master SM is not known yet");
                 return;
         case SM_FOLLOW_STANDBY:
                 (void) snprintf(ret, size, "standing by: the master SM is at LID %u%s%s%s", lid, *sm_name ? " (node " : "",
                                 sm_name, *sm_name ? ")" : "");
                 return;
         case SM_FOLLOW_TAKING_OVER:
-                (void) snprintf(ret, size, "taking over: the master SM is on this host (LID %u), waiting until the other "
-                                "head node has noticed that", lid);
+                (void) snprintf(ret, size, "taking over: the master SM is on this host (LID %u), waiting for the other "
+                                "head node to notice", lid);
                 return;
         case SM_FOLLOW_WRITER:
                 break;

@@ -210,8 +210,8 @@ static void report(struct verbs_check *v, struct expected_port *p, const struct 
         about.generation = v->generation->number;
         describe(&text, d);
         log_add(log, LOG_EVENT_KERNEL_DIFFERS, &about,
-                "%s (0x%016" PRIx64 "): this host's kernel has another P_Key table than the %s: %s", about.node, about.port_guid.v,
-                d->n_kernel > 0 ? "port" : "policy", text.failed ? "out of memory" : text.bytes);
+                "%s (0x%016" PRIx64 "): the P_Key table in this host's kernel differs from that of the %s: %s", about.node,
+                about.port_guid.v, d->n_kernel > 0 ? "port" : "policy", text.failed ? "out of memory" : text.bytes);
 }
 
 static void report_right(struct verbs_check *v, uint32_t n, struct log *log)

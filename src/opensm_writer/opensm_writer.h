@@ -95,7 +95,7 @@ void opensm_writer_answer(struct opensm_writer *w, usec_t now, const struct cont
 void opensm_writer_tick(struct opensm_writer *w, usec_t now);
 
 /* True once after each start: the job has ended. *ret_r: 0: every phase was carried out, except for held bases; -ECANCELED: stopped
- * early; -ESTALE: a port is not at its address any more, or the file in place was changed during the job; else the problem or
+ * early; -ESTALE: a port is no longer at its address, or the file in place was changed during the job; else the problem or
  * findings were logged, and the job may be tried again. After 0 and -ECANCELED the snapshot has the tables as they are now. */
 bool opensm_writer_take_end(struct opensm_writer *w, int *ret_r);
 

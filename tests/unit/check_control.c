@@ -654,7 +654,7 @@ START_TEST(store_that_fails)
         ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
         ck_assert_uint_gt(status()->ports.differ, 0);
         ck_assert_uint_eq(count_logged(LOG_EVENT_STATE_DIR), 1);
-        expect_logged(LOG_EVENT_STATE_DIR, "could not be stored: No space left on device; until that works");
+        expect_logged(LOG_EVENT_STATE_DIR, "pkeyd could not store its state: No space left on device; it writes no");
         store_r = -EROFS;
         next_sweep();
         ck_assert_uint_eq(n_sets, 0);
@@ -1149,8 +1149,8 @@ START_TEST(described_in_each_state)
                         [CONTROL_SURVEYING] = "reading P_Key tables, 0 % done",
                         [CONTROL_CONFIRMING] = "starting",
                         [CONTROL_LOCKING] = "waiting for another process that writes P_Key tables",
-                        [CONTROL_FINDING_SM] = "standing by: it is not known yet where the master SM is",
-                        [CONTROL_TAKING_OVER] = "taking over: the master SM is on this host (LID 1), waiting until",
+                        [CONTROL_FINDING_SM] = "standing by: the location of the master SM is not known yet",
+                        [CONTROL_TAKING_OVER] = "taking over: the master SM is on this host (LID 1), waiting for",
                         [CONTROL_READING_CONF] = "starting",
                         [CONTROL_APPLYING] = "generation 1: writing P_Key tables (",
                         [CONTROL_WRITING_OPENSM] = "generation 1: OpenSM writes P_Key tables (adopt)",

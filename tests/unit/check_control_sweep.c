@@ -907,7 +907,7 @@ START_TEST(stage_fails)
         } cases[] = {
                         {CONTROL_QUERYING_PORT, "PortInfo of the local port could not be queried: "},
                         {CONTROL_SURVEYING, "the P_Key tables could not be read: "},
-                        {CONTROL_APPLYING, "writing was cut short: "},
+                        {CONTROL_APPLYING, "writing was interrupted: "},
         };
 
         for (size_t i = 0; i < ELEMENTS(cases); i++) {

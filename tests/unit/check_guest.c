@@ -121,8 +121,8 @@ START_TEST(store_cannot_be_read)
                 ck_assert_int_eq(give(&event), 0);
                 sweep();
                 ck_assert_uint_eq(status()->in_force->number, 7);
-                ck_assert_ptr_nonnull(strstr(status()->text, i ? "the store cannot be used: no member answers; generation 7: "
-                                                               : "the store cannot be used: No route to host; generation 7: "));
+                ck_assert_ptr_nonnull(strstr(status()->text, i ? "the store cannot be read: no member answers; generation 7: "
+                                                               : "the store cannot be read: No route to host; generation 7: "));
         }
         until(CONTROL_FOLLOWING);
         sweep();

@@ -349,13 +349,13 @@ START_TEST(test_described)
                 struct sm_follow f;
                 const char *name, *text;
         } cases[] = {
-                { { .state = SM_FOLLOW_UNKNOWN }, "", "standing by: it is not known yet where the master SM is" },
+                { { .state = SM_FOLLOW_UNKNOWN }, "", "standing by: the location of the master SM is not known yet" },
                 { { .state = SM_FOLLOW_STANDBY, .sm_lid = { 5 } }, "", "standing by: the master SM is at LID 5" },
                 { { .state = SM_FOLLOW_STANDBY, .sm_lid = { 5 } }, "h2",
                   "standing by: the master SM is at LID 5 (node h2)" },
                 { { .state = SM_FOLLOW_TAKING_OVER, .sm_lid = { 5 } }, "h2",
-                  "taking over: the master SM is on this host (LID 5), waiting until the other head node has noticed "
-                  "that" },
+                  "taking over: the master SM is on this host (LID 5), waiting for the other head node to "
+                  "notice" },
                 { { .state = SM_FOLLOW_WRITER, .sm_lid = { 5 } }, "h2",
                   "writing: the master SM is on this host (LID 5)" },
         };
