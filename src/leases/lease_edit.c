@@ -91,8 +91,8 @@ static int unite_groups(const struct lease_view *view, const struct lease_edit *
                 if (!last || last->guid.v != t->guid.v)
                         list->items[n++] = *t;
                 else if ((last->membership != t->membership || last->index0 != t->index0) && edit->kind != LEASE_REMOVE_MEMBERS)
-                        return findings_error(findings, FINDING_LEASE_MEMBERSHIP, "name each port once", "%s is in two groups of members, "
-                                              "which do not agree about its membership or index 0",
+                        return findings_error(findings, FINDING_LEASE_MEMBERSHIP, "name each port once", "%s is in two groups of members "
+                                              "with different memberships or index 0",
                                               target_label(findings->arena, view->subnet, t));
         }
         list->n = n;
@@ -233,13 +233,13 @@ static int check_index0(const struct leases *l, const struct policy_pool *pool, 
                 return 0;
         if (!pool->index0)
                 return findings_error(findings, FINDING_LEASE_INDEX0, "an admin can set `index0: true` there, and reload",
-                                      "pool %s does not give its P_Keys index 0", pool->name);
+                                      "pool %s does not allow index 0", pool->name);
         for (size_t i = 0; i < l->n; i++) {
                 const struct lease_member *m = l->items[i] == lease ? NULL : find_at_index0(l->items[i], targets);
 
                 if (m)
                         return findings_error(findings, FINDING_LEASE_INDEX0_TAKEN, "take it out of that lease first",
-                                              "%s has index 0 by lease %s already", m->name, l->items[i]->id);
+                                              "lease %s already gives %s index 0", l->items[i]->id, m->name);
         }
         return 0;
 }
@@ -250,7 +250,7 @@ static int check_edit(const struct lease *lease, const struct lease_edit *edit, 
 {
         if (!lease->is_open)
                 return findings_error(findings, FINDING_LEASE_EXISTS, LEASE_EXISTS_HINT,
-                                      "lease %s has the members that it was made for: it is not open", lease->id);
+                                      "lease %s is not open: its members cannot be changed", lease->id);
         if (strcmp(lease->wish.pool, edit->pool) != 0 || (edit->base > 0 && edit->base != lease->base))
                 return findings_error(findings, FINDING_LEASE_EXISTS, LEASE_EXISTS_HINT, "lease %s has P_Key 0x%04x of pool %s",
                                       lease->id, lease->base, lease->wish.pool);
@@ -456,8 +456,8 @@ static int admit(struct leases *l, struct lease *lease, struct lease_member *m, 
         m->is_changed = true;
         lease_changed(l, lease);
         if (m->state == LEASE_MEMBER_LEFT_OUT)
-                log_add(log, LOG_EVENT_LEASE_FAILED, NULL, "lease %s: %s is in the fabric now, and gets no P_Key until it is certainly among "
-                        "the ports of pool %s", lease->id, m->name, lease->wish.pool);
+                log_add(log, LOG_EVENT_LEASE_FAILED, NULL, "lease %s: %s is in the fabric now, and gets no P_Key until pkeyd is certain that "
+                        "it belongs to pool %s", lease->id, m->name, lease->wish.pool);
         else
                 log_add(log, LOG_EVENT_LEASE_EDITED, NULL, "lease %s: %s is among the ports of pool %s now, and gets P_Key 0x%04x", lease->id,
                         m->name, lease->wish.pool, lease->base);

@@ -138,9 +138,9 @@ static void reach_due(struct leases *l, struct lease *lease, usec_t now, uint64_
         } else if (lease->state == LEASE_GRANTING) {
                 time_out(l, lease, now, wall, log);
         } else if (lease->state == LEASE_ACTIVE) {
-                log_add(log, LOG_EVENT_LEASE_RELEASED, NULL, "lease %s: its time is over; P_Key 0x%04x is revoked", lease->id,
+                log_add(log, LOG_EVENT_LEASE_RELEASED, NULL, "lease %s: it has expired; P_Key 0x%04x is revoked", lease->id,
                         lease->base);
-                lease_begin_release(l, lease, now, "its time is over");
+                lease_begin_release(l, lease, now, "it has expired");
         } else {
                 lease->is_late = true;
                 lease->due = USEC_INFINITY;
@@ -155,9 +155,9 @@ static usec_t empty_due(const struct lease *lease)
 
 static void release_empty(struct leases *l, struct lease *lease, usec_t now, struct log *log)
 {
-        log_add(log, LOG_EVENT_LEASE_RELEASED, NULL, "lease %s: it was without members for %" PRIu64 " s; P_Key 0x%04x is free again after "
+        log_add(log, LOG_EVENT_LEASE_RELEASED, NULL, "lease %s: it had no members for %" PRIu64 " s; P_Key 0x%04x is free again after "
                 "its rest", lease->id, lease->rest, lease->base);
-        lease_begin_release(l, lease, now, "it was without members");
+        lease_begin_release(l, lease, now, "it had no members");
 }
 
 void leases_tick(struct leases *l, usec_t now, uint64_t wall, struct log *log)
@@ -297,7 +297,7 @@ static int see_released(struct leases *l, struct lease *lease, const struct know
         lease->state = LEASE_ENDED;
         lease->due = USEC_INFINITY;
         lease_unstored(lease);
-        log_add(log, LOG_EVENT_LEASE_RELEASED, NULL, "lease %s has ended (%s): no port holds 0x%04x any more", lease->id, lease->why,
+        log_add(log, LOG_EVENT_LEASE_RELEASED, NULL, "lease %s has ended (%s): no port has 0x%04x any more", lease->id, lease->why,
                 lease->base);
         return 0;
 }
@@ -376,7 +376,7 @@ static bool give_up(struct leases *l, struct lease *lease, const struct subnet *
         if (n == 0)
                 return false;
         log_add(log, LOG_EVENT_LEASE_FAILED, NULL, "lease %s: %s%s", lease->id, why.bytes ?: "?",
-                n > 1 ? "; so are others of its ports" : "");
+                n > 1 ? "; so are other ports of the lease" : "");
         if (lease->wish.partial && lease_n_in_force(lease) > 0)
                 lease_changed(l, lease);
         else

@@ -238,7 +238,8 @@ static int describe_stranded(struct arena *a, const struct lease *lease, const s
 static void report_stranded(const struct lease *lease, const char *why, bool release, struct findings *findings)
 {
         struct finding *item = findings_add(findings, release ? FINDING_WARNING : FINDING_ERROR, FINDING_LEASE_STRANDED, NULL,
-                                            "lease %s %s: %s", lease->id, release ? "is released" : "has no place in this policy", why);
+                                            release ? "lease %s is released: %s" : "the policy leaves no pool, P_Key or port for lease %s: %s",
+                                            lease->id, why);
 
         if (!release)
                 finding_set_hint(findings, item, "release it first (pkeyctl lease release %s), or reload with --release-stranded", lease->id);
@@ -275,9 +276,9 @@ void leases_release_stranded(struct leases *l, usec_t now, struct log *log)
                 if (!lease->is_stranded)
                         continue;
                 lease->is_stranded = false;
-                log_add(log, LOG_EVENT_LEASE_RELEASED, NULL, "lease %s is released: the policy in force has no place for it; P_Key 0x%04x is "
+                log_add(log, LOG_EVENT_LEASE_RELEASED, NULL, "lease %s is released: the policy in force leaves no pool, P_Key or port for it; P_Key 0x%04x is "
                         "revoked", lease->id, lease->base);
-                lease_begin_release(l, lease, now, "the policy has no place for it any more");
+                lease_begin_release(l, lease, now, "the policy leaves no pool, P_Key or port for it");
                 lease->progress = LEASE_PLANNED; /* the plan that is being made is without it */
         }
 }

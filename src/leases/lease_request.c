@@ -282,7 +282,7 @@ static const char *describe_taken(struct arena *a, const struct leases *l, const
         if (other)
                 return arena_printf(a, "lease %s has it (%s)", other->id, lease_state_to_string(other->state)) ?: "?";
         if (t->rests[base])
-                return "it rests after its last lease";
+                return "it is not leased again yet, because its last lease ended recently";
         return is_held(t, base) ? "a port may still hold it (pkeyctl show ports, pkeyctl forget)" : NULL;
 }
 
@@ -370,7 +370,7 @@ static int join(struct leases *l, struct lease *lease, const struct lease_waiter
 {
         if (!same_wish(&lease->wish, wish))
                 return findings_error(findings, FINDING_LEASE_EXISTS, LEASE_EXISTS_HINT,
-                                      "lease %s exists already with other arguments", lease->id);
+                                      "lease %s already exists with other arguments", lease->id);
         return lease_check_releasing(lease, true, findings) ?: lease_wait(l, lease, waiter, findings);
 }
 
@@ -397,7 +397,7 @@ int lease_add(struct leases *l, struct lease *lease, const struct lease_waiter *
         int r;
 
         if (l->n >= LEASE_MAX)
-                return findings_error(findings, FINDING_LEASE_NOT_NOW, NULL, "there are %d leases already", LEASE_MAX);
+                return findings_error(findings, FINDING_LEASE_NOT_NOW, NULL, "there are already %d leases", LEASE_MAX);
         r = lease_wait(l, lease, waiter, findings);
         if (r == 0 && leases_insert(l, lease) < 0) {
                 l->n_waiting--;

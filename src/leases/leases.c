@@ -224,7 +224,7 @@ static void print_answer(struct lease_answer *a, const struct lease *lease)
                                 text_plural(lease_n_wanted(lease)), lease->base);
                 return;
         case LEASE_RELEASED:
-                (void) snprintf(a->text, sizeof(a->text), "lease %s is released: no port holds 0x%04x any more", lease->id,
+                (void) snprintf(a->text, sizeof(a->text), "lease %s is released: no port has 0x%04x any more", lease->id,
                                 lease->base);
                 return;
         case LEASE_IS_RELEASING:

@@ -134,7 +134,7 @@ def test_life():
         text = lease(fabric, bus, "show", "tenant@a:1").expect(0).out
         check("when it is released" in text and "node0008" in text, text)
         # released
-        check_equal(lease(fabric, bus, "release", "job1").expect(0).out, "lease job1 is released: no port holds 0x1000 any more\n", "release")
+        check_equal(lease(fabric, bus, "release", "job1").expect(0).out, "lease job1 is released: no port has 0x1000 any more\n", "release")
         check_equal(holders(fabric, 0x1000), {}, "ports with the P_Key after the release")
         check_equal(sorted(list_ids(fabric, bus)), ["job2", "tenant@a:1"], "lease list after the release")
         for command in (["show"], ["release"]):
@@ -153,7 +153,7 @@ def test_end_and_renewal():
         check_equal((r["outcome"], r["lease"]["state"]), ("renewed", "active"), r)
         wait_for(lambda: "short" not in list_ids(fabric, bus), "the lease to end")
         check_equal(holders(fabric, 0x1000), {}, "ports with the P_Key after the end")
-        daemon.wait_text("lease short: its time is over")
+        daemon.wait_text("lease short: it has expired")
         ends = datetime.fromisoformat(first["ends"].replace("Z", "+00:00")).timestamp()
         wait_for(lambda: time.time() > ends + 1, "the time of the lease before it was renewed")
         check_equal((sorted(list_ids(fabric, bus)), list(holders(fabric, 0x1001))), (["long"], ["node0003"]), "the renewed lease")
@@ -185,7 +185,7 @@ def test_refused():
         # the P_Key of a pool with a rest
         create(fabric, bus, "tenant", "node0008", "tenants").expect(0)
         lease(fabric, bus, "release", "tenant").expect(0)
-        refused(create(fabric, bus, "tenant", "node0008", "tenants", more=["--pkey", "0x2000", *json_]), "lease.p-key", "it rests")
+        refused(create(fabric, bus, "tenant", "node0008", "tenants", more=["--pkey", "0x2000", *json_]), "lease.p-key", "its last lease ended recently")
         check_equal(holders(fabric, 0x2000), {}, "ports with a P_Key that rests")
         # what is wrong is said without pkeyd
         for arguments, words in ((["--pkey", "0x9001"], "has the high bit set (accepted: 0x1001)"), (["--pkey", "4097"], "0x0001 to 0x7fff"),
@@ -711,7 +711,7 @@ def test_empty_lease_ends():
         check_equal(edited(edit_with(bus, "a", "remove", [("node0001", "", False)], pool="shared", **nico()))["NMembers"], 0, "members")
         check("or after a while without members" in lease(fabric, bus, "show", "a").expect(0).out, "lease show")
         wait_for(lambda: not list_ids(fabric, bus), "the lease to end")
-        daemon.wait_text("lease a: it was without members for 10 s")
+        daemon.wait_text("lease a: it had no members for 10 s")
         edited(edit_with(bus, "b", "add", **nico(Keep=("b", "false"))))
         wait_for(lambda: not list_ids(fabric, bus), "the lease to end")
         edited(edit_with(bus, "b", "add", **nico(Keep=("b", "true"))))

@@ -376,11 +376,11 @@ START_TEST(reason_of_a_release)
 
         o = lease_reply_to_json(&(struct lease_reply) { .answer = { .outcome = LEASE_GRANTED, .lease = &of_writer } });
         of_lease = json_object_get(o, "lease");
-        json_object_set_new(of_lease, "why", json_string("its time is over"));
+        json_object_set_new(of_lease, "why", json_string("it has expired"));
         ck_assert(!read_reply()); /* an active one has none */
         json_object_set_new(of_lease, "state", json_string("releasing"));
         ck_assert(read_reply());
-        ck_assert_str_eq(lease->why, "its time is over");
+        ck_assert_str_eq(lease->why, "it has expired");
         json_object_set_new(of_lease, "why", json_string(""));
         ck_assert(!read_reply());
 }

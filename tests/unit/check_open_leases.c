@@ -656,7 +656,7 @@ START_TEST(released_without_members)
         expect_edited();
         live_until(now + S);
         ck_assert_ptr_null(find("a"));
-        expect_logged(LOG_EVENT_LEASE_RELEASED, "it was without members");
+        expect_logged(LOG_EVENT_LEASE_RELEASED, "it had no members");
         (void) leases_rests(status()->leases, &n);
         ck_assert_uint_eq(n, 1);
 }
