@@ -226,11 +226,11 @@ static bool admit_block(struct gate *g, const struct mad_request *set)
         p_key_block_decode(read->data, b.before);
         p_key_block_decode(set->data, b.after);
         if (knowledge_get(g->knowledge, b.record)->vouched)
-                return refuse(g, "a person vouched that this table holds nothing, and it was not read since");
+                return refuse(g, "an admin vouched that this table is empty, and it was not read since");
         if (knowledge_get(g->knowledge, b.record)->is_unfollowed)
                 return refuse(g, "another pkeyd may have written this table since it was read");
         if (!knowledge_block_is(g->knowledge, b.record, b.block, b.before)) /* it was read before the SMA identified itself */
-                return refuse(g, "block %u was read with other entries than are known of it", b.block);
+                return refuse(g, "block %u was read with entries other than those known", b.block);
         if (!judge_entries(g, &b))
                 return false;
         return knowledge_send_block(g->knowledge, b.record, b.block, b.after) ||

@@ -147,7 +147,7 @@ void violation_text_no_gsi(const struct journal *j, int pma, int sa, int *report
         *reported = error;
         if (pma < 0)
                 journal_event(j, LOG_EVENT_COUNTERS_ABSENT, NULL,
-                              "pkeyd cannot poll violation counters through this port: %s; it still keeps P_Key tables right",
+                              "pkeyd cannot poll violation counters through this port: %s; it still keeps the P_Key tables up to date",
                               strerror(-pma));
         else if (sa == -EINVAL || sa == -EBUSY) /* what kernels return if another agent has the method */
                 journal_event(j, LOG_EVENT_NOTICES_ABSENT, NULL,

@@ -99,9 +99,9 @@ static void add_shared(struct text *w, const struct attribution_input *in, struc
         attribution_add_when(w, in, shared.change);
         /* it is no accident if all of them began between the same two samples as the edit */
         if (shared.n == n)
-                text_add(w, ": probably this is the one cause");
+                text_add(w, ": this is probably the cause of all of them");
         else
-                text_add(w, "%s this is the cause there", shared.is_between ? ", about when this began: perhaps" : ": probably");
+                text_add(w, "%s their cause", shared.is_between ? ", about when this began: this is perhaps" : ": this is probably");
 }
 
 static const char *storm_verb(const struct facts *f)
@@ -111,7 +111,7 @@ static const char *storm_verb(const struct facts *f)
         if (!source_is_constraint(f->record->source) && !violation_source_is_notice(f->record->source))
                 return "received";
         if (f->record->source == VIOLATION_XMIT_CONSTRAINT && f->is_switch_port)
-                return "was to receive";
+                return "should have received";
         return "counted";
 }
 

@@ -284,14 +284,14 @@ static void add_subject(struct sentence *sentence)
                 add_change(w, f);
                 break;
         case PAST_UNCHANGED:
-                text_add(w, "; the partitions of %s did not change in the %s that pkeyd remembers", s->host->name, known_for.text);
+                text_add(w, "; the partitions of %s have not changed in the last %s, which is as far as pkeyd knows", s->host->name, known_for.text);
                 break;
         case PAST_NEVER:
                 text_add(w, "; %s was never a member of %s (%s) in the %s that pkeyd remembers", s->host->name, f->partition,
                          sentence->base, known_for.text);
                 break;
         case PAST_NO_MEMBER:
-                text_add(w, "; %s is no member of %s (%s)", s->host->name, f->partition, sentence->base);
+                text_add(w, "; %s is not a member of %s (%s)", s->host->name, f->partition, sentence->base);
                 break;
         }
         if (s->lists_memberships)

@@ -529,7 +529,7 @@ static void judge_outsider(struct world *w, const struct message *m, unsigned en
                 return;
         }
         has_not(m, "taken out of");
-        if (!strstr(m->words.text, " is no member of "))
+        if (!strstr(m->words.text, " is not a member of "))
                 has(m, arena_printf(w->arena, "; %s was never a member of %s (0x%04x)", host, names[k], bases[k]));
 }
 
@@ -1172,7 +1172,7 @@ START_TEST(storm)
         ck_assert_ptr_nonnull(m);
         has(m, "; the worst: ");
         has(m, "; all of these were taken out of tenant-a (0x0101) ");
-        has(m, " ago by generation 2: probably this is the one cause");
+        has(m, " ago by generation 2: this is probably the cause of all of them");
         ck_assert_uint_eq(m->report.n_worst, VIOLATIONS_WORST);
         ck_assert_uint_eq(m->report.n_ports, MAX_ENDS - 4 - VIOLATIONS_STORM_PORTS);
         ck_assert_uint_lt(strlen(m->words.text), 800);

@@ -182,13 +182,13 @@ static const struct situation situations[] = {
           "and limited member of tenant-b, a limited member of default, lustre and tenant-a" },
         { VIOLATION_FIRST, VIOLATION_RCV_CONSTRAINT, LEAF07, 4, 5, 60 * SECOND, 0, 0, {}, 8,
           "oss01 mlx5_0/1 sent 5 packets in the last 60 seconds with a P_Key that its switch port leaf07/4 does not "
-          "accept (PortRcvConstraintErrors); the partitions of oss01 did not change in the 5 days that pkeyd remembers; "
+          "accept (PortRcvConstraintErrors); the partitions of oss01 have not changed in the last 5 days, which is as far as pkeyd knows; "
           "it is a full member of default and lustre, a limited member of tenant-b" },
         { VIOLATION_FIRST, VIOLATION_RCV_CONSTRAINT, LEAF08, 1, 5, 60 * SECOND, 0, 0, {}, 8,
           "switch port leaf08/1 dropped 5 packets in the last 60 seconds from node0050 mlx5_0/1 "
           "(PortRcvConstraintErrors); the port also counts raw packets that it filters (FilterRawInbound): the likelier "
-          "cause, because the switch reports that it cannot check P_Keys; the partitions of node0050 did not change in "
-          "the 5 days that pkeyd remembers; it is a full member of tenant-b, a limited member of default and lustre" },
+          "cause, because the switch reports that it cannot check P_Keys; the partitions of node0050 have not changed in "
+          "the last 5 days, which is as far as pkeyd knows; it is a full member of tenant-b, a limited member of default and lustre" },
         { VIOLATION_FIRST, VIOLATION_RCV_CONSTRAINT, LEAF07, 20, 5, 60 * SECOND, 0, 0, {}, 8,
           "switch port leaf07/20 dropped 5 packets in the last 60 seconds from its host (PortRcvConstraintErrors); no "
           "host is plugged into leaf07/20" },
@@ -210,8 +210,8 @@ static const struct situation situations[] = {
         { VIOLATION_FIRST, VIOLATION_XMIT_CONSTRAINT, LEAF08, 1, 1, 60 * SECOND, 0, 0, {}, 8,
           "switch port leaf08/1 dropped 1 packet in the last 60 seconds to node0050 mlx5_0/1 "
           "(PortXmitConstraintErrors); the port also counts raw packets that it filters (FilterRawOutbound): the "
-          "likelier cause, because the switch reports that it cannot check P_Keys; the partitions of node0050 did not "
-          "change in the 5 days that pkeyd remembers; it is a full member of tenant-b, a limited member of default and "
+          "likelier cause, because the switch reports that it cannot check P_Keys; the partitions of node0050 have not "
+          "changed in the last 5 days, which is as far as pkeyd knows; it is a full member of tenant-b, a limited member of default and "
           "lustre" },
         { VIOLATION_FIRST, VIOLATION_RCV_CONSTRAINT, NODE0042, 1, 3, 60 * SECOND, 0, 0, {}, 64,
           "node0042 mlx5_0/1 refused 3 packets in the last 60 seconds that came in (PortRcvConstraintErrors); the "
@@ -231,12 +231,12 @@ static const struct situation situations[] = {
           "PortRcvConstraintErrors)" },
         { VIOLATION_FIRST, VIOLATION_P_KEY_VIOLATIONS, LEAF07, 0, 3, 60 * SECOND, 0, 0, {}, 16,
           "leaf07/0 received 3 packets in the last 60 seconds with a P_Key that matches none of its own "
-          "(PortInfo:P_KeyViolations); the partitions of leaf07 did not change in the 5 days that pkeyd remembers; it "
+          "(PortInfo:P_KeyViolations); the partitions of leaf07 have not changed in the last 5 days, which is as far as pkeyd knows; it "
           "is a limited member of default; this counter does not show the sender: check for an entry of the same time "
           "that names one (notice 257 or 259, or PortRcvConstraintErrors)" },
         { VIOLATION_FIRST, VIOLATION_BAD_PKEY_CNTR, OSS01, 1, 3, 60 * SECOND, 0, 0, {}, 0,
           "oss01 mlx5_0/1 received 3 packets in the last 60 seconds with a P_Key that matches none of its own "
-          "(bad_pkey_cntr); the partitions of oss01 did not change in the 5 days that pkeyd remembers; it is a full "
+          "(bad_pkey_cntr); the partitions of oss01 have not changed in the last 5 days, which is as far as pkeyd knows; it is a full "
           "member of default and lustre, a limited member of tenant-b; this counter does not show the sender: check for "
           "an entry of the same time that names one (notice 257 or 259, or PortRcvConstraintErrors)" },
         { VIOLATION_SATURATED, VIOLATION_RCV_CONSTRAINT, LEAF07, 12, 10, 60 * SECOND, 0, 0, {}, 8,
@@ -255,14 +255,14 @@ static const struct situation situations[] = {
         { VIOLATION_SATURATED, VIOLATION_P_KEY_VIOLATIONS, NODE0050, 1, 1, 60 * SECOND, 0, 0, {}, 16,
           "PortInfo:P_KeyViolations of node0050 mlx5_0/1 is at its maximum, 65,535: there may have been more, and no "
           "more are seen until it is cleared; it counts packets that node0050 mlx5_0/1 received with a P_Key that "
-          "matches none of its own, 1 in the last 60 seconds; the partitions of node0050 did not change in the 5 days "
-          "that pkeyd remembers; it is a full member of tenant-b, a limited member of default and lustre; this counter "
+          "matches none of its own, 1 in the last 60 seconds; the partitions of node0050 have not changed in the last 5 days, "
+          "which is as far as pkeyd knows; it is a full member of tenant-b, a limited member of default and lustre; this counter "
           "does not show the sender: check for an entry of the same time that names one (notice 257 or 259, or "
           "PortRcvConstraintErrors)" },
         { VIOLATION_SATURATED, VIOLATION_BAD_PKEY_CNTR, OSS01, 1, 0, 60 * SECOND, 0, 0, {}, 0,
           "bad_pkey_cntr of oss01 mlx5_0/1 is at its maximum: there may have been more, and no more are seen until it "
           "is cleared; it counts packets that oss01 mlx5_0/1 received with a P_Key that matches none of its own; the "
-          "partitions of oss01 did not change in the 5 days that pkeyd remembers; it is a full member of default and "
+          "partitions of oss01 have not changed in the last 5 days, which is as far as pkeyd knows; it is a full member of default and "
           "lustre, a limited member of tenant-b; this counter does not show the sender: check for an entry of the same "
           "time that names one (notice 257 or 259, or PortRcvConstraintErrors)" },
         { VIOLATION_QUIET, VIOLATION_RCV_CONSTRAINT, LEAF07, 12, 345, 17 * MINUTE, 0, 17 * MINUTE, {}, 8,
@@ -580,7 +580,7 @@ START_TEST(test_less_is_known)
                          "(PortRcvConstraintErrors); node0042 is a limited member of default and lustre");
         ck_assert_str_eq(sentence(&c, &notice), "node0042 mlx5_0/1 sent at least 3 packets to node0007 mlx5_0/1 with "
                                                 "P_Key 0x8101 (the full key of "
-                                                "tenant-a), refused there (notice 257, P_Key mismatch); node0042 is no "
+                                                "tenant-a), refused there (notice 257, P_Key mismatch); node0042 is not a "
                                                 "member of tenant-a (0x0101); it "
                                                 "is a limited member of default and lustre");
         c.memberships = NULL;
@@ -783,8 +783,8 @@ START_TEST(test_storm)
                         storm(&r),
                         "317 ports counted 12,345 violations in the last 60 seconds; the worst: node0042 mlx5_0/1 sent "
                         "3,000, node0042 mlx5_0/1 received 200, node0050 mlx5_0/1 received 20; 2 of these 3 were "
-                        "taken out of tenant-a (0x0101) 3 minutes ago by generation 42: probably this is the "
-                        "cause there");
+                        "taken out of tenant-a (0x0101) 3 minutes ago by generation 42: this is "
+                        "probably their cause");
         /* a switch that checks nothing does not know who sent it */
         add_worst(&r, VIOLATION_RCV_CONSTRAINT, LEAF08, 1, 4);
         expect_text(storm(&r), ", switch port leaf08/1 counted 4 from node0050 mlx5_0/1");
@@ -794,19 +794,19 @@ START_TEST(test_storm)
         ck_assert_str_eq(
                         storm(&r),
                         "317 ports counted 12,345 violations in the last 60 seconds; the worst: node0042 mlx5_0/1 sent "
-                        "3,000, node0042 mlx5_0/1 received 200, node0050 mlx5_0/1 received 20, node0050 mlx5_0/1 was "
-                        "to receive 2");
+                        "3,000, node0042 mlx5_0/1 received 200, node0050 mlx5_0/1 received 20, node0050 mlx5_0/1 "
+                        "should have received 2");
         r = before;
         add_worst(&r, VIOLATION_RCV_CONSTRAINT, NODE0043, 1, 1);
         add_worst(&r, VIOLATION_RCV_CONSTRAINT, NODE0043, 1, 1);
         expect_text(storm(&r), "; all of these were made limited members of tenant-a (0x0101) 3 minutes ago");
-        expect_text(storm(&r), "probably this is the one cause");
+        expect_text(storm(&r), "this is probably the cause of all of them");
         /* one of them began perhaps before, or another one certainly */
         r.worst[1].first_since = NOW - 3 * MINUTE - 1;
-        expect_text(storm(&r), " by generation 42: probably this is the one cause");
+        expect_text(storm(&r), " by generation 42: this is probably the cause of all of them");
         add_worst(&r, VIOLATION_P_KEY_VIOLATIONS, NODE0050, 1, 1);
         expect_text(storm(&r), "; 2 of these 3 were ");
-        expect_text(storm(&r), ", about when this began: perhaps this is the cause there");
+        expect_text(storm(&r), ", about when this began: this is perhaps their cause");
         r.worst[1].first = NOW - 3 * MINUTE - 1;
         ck_assert_msg(!strstr(storm(&r), "cause"), "%s", storm(&r));
         r.worst[1].first = NOW;
@@ -847,10 +847,10 @@ START_TEST(test_a_later_loss_is_the_likelier_cause)
 
         add_worst(&r, VIOLATION_RCV_CONSTRAINT, LEAF07, 12, 1); /* node0042, as the next one */
         add_worst(&r, VIOLATION_P_KEY_VIOLATIONS, NODE0042, 1, 1);
-        expect_text(storm(&r), "all of these were taken out of tenant-a (0x0101) 3 minutes ago by generation 42: probably this");
+        expect_text(storm(&r), "all of these were taken out of tenant-a (0x0101) 3 minutes ago by generation 42: this is probably");
         ck_assert_int_eq(membership_history_learn(history, NOW - MINUTE, 43,
                                                   resolve(POLICY("node0043: limited, node0007: full", ", node0042/mlx5_0: none"))), 0);
-        expect_text(storm(&r), "all of these were taken out of lustre (0x0010) 60 seconds ago by generation 43: probably this");
+        expect_text(storm(&r), "all of these were taken out of lustre (0x0010) 60 seconds ago by generation 43: this is probably");
         r.worst[0].first = r.worst[1].first = NOW - 2 * MINUTE; /* before the later edit */
         expect_text(storm(&r), "all of these were taken out of tenant-a");
         r.worst[1].first = NOW;
@@ -1038,8 +1038,8 @@ START_TEST(test_many_partitions)
         ck_assert_int_eq(membership_history_learn(h, NOW - HOUR, 1, one), 0);
         c.history = h;
         c.memberships = one;
-        ck_assert_str_eq(strchr(sentence(&c, &s), ';'), "; the partitions of node0042 did not change in the 60 minutes "
-                                                        "that pkeyd remembers; it is a full member "
+        ck_assert_str_eq(strchr(sentence(&c, &s), ';'), "; the partitions of node0042 have not changed in the last 60 minutes, "
+                                                        "which is as far as pkeyd knows; it is a full member "
                                                         "of p01, p03, p05, p07 and 2 others, a full and limited member "
                                                         "of p02, a limited member of default, p04, "
                                                         "p06, p08 and 2 others");

@@ -880,7 +880,7 @@ START_TEST(vouched_after_it_was_read)
         prepare(3, 0);
         ck_assert_int_eq(knowledge_vouch(k, host_record(3), "root", 77), 0);
         ck_assert(!set_host(3, 0));
-        check_refusal("a person vouched");
+        check_refusal("an admin vouched");
 }
 END_TEST
 
@@ -909,7 +909,7 @@ START_TEST(read_before_it_was_known_who_answers)
         answer_key(to_lid(HOST_LID(1)), 0, 0x8001);
         answer_host(1);
         ck_assert(!set_host(1, 0x8001));
-        check_refusal("with other entries than are known");
+        check_refusal("with entries other than those known");
         answer_key(to_lid(HOST_LID(1)), 0, 0x8001);
         ck_assert(set_host(1, 0x8001));
 }

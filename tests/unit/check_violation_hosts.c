@@ -366,7 +366,7 @@ static void check_cause(const char *text, int host, usec_t began)
         const char *by = strstr(text, " by generation "), *about = strstr(text, "about when this began");
         unsigned g;
 
-        if (!by || (!strstr(text, ": probably") && !strstr(text, ": perhaps")))
+        if (!by || (!strstr(text, ": probably") && !strstr(text, ": perhaps") && !strstr(text, ": this is ")))
                 return;
         n_causes++;
         ck_assert_int_eq(sscanf(by, " by generation %u", &g), 1);
