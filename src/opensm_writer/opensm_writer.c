@@ -398,7 +398,7 @@ static int stored(struct opensm_writer *w, usec_t now, const struct control_even
         (void) now;
         if (event->r == 0)
                 return go_to(w, w->n_files > 0 ? STEP_READING_AGAIN : STEP_WRITING);
-        return writer_report(w, event->r, LOG_EVENT_STATE_DIR, "what OpenSM would write next could not be stored: %s; %s stays as it is until that works",
+        return writer_report(w, event->r, LOG_EVENT_STATE_DIR, "pkeyd could not store what OpenSM would write next: %s; %s stays as it is until it can",
                              strerror(-event->r), w->path);
 }
 

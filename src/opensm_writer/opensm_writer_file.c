@@ -105,7 +105,7 @@ const char *writer_describe_consequence(const struct opensm_writer *w)
 static int refuse_numbers(struct opensm_writer *w)
 {
         return writer_report(w, -EEXIST, LOG_EVENT_OPENSM_FILE_FOREIGN,
-                             "%s has a binary number (0b...), which only an OpenSM that was built with glibc 2.38 or later reads, so pkeyd "
+                             "%s contains a binary number (0b...), which only an OpenSM built with glibc 2.38 or later accepts, so pkeyd "
                              "does not replace it; %s; to resolve this, write the number in hexadecimal, then hand the file over again: "
                              "cp --backup=numbered %s %s.before-pkeyd", w->path, writer_describe_consequence(w), w->path, w->path);
 }
@@ -216,7 +216,7 @@ static const char *describe_lost_all(struct opensm_writer *w)
         if (!p)
                 return "";
         return arena_printf(w->arena, "; the old file gave partition %s (0x%04x), which pkeyd does not manage, to ALL ports; the "
-                            "new one gives it only to the ports known now: add it to the policy if new hosts need it",
+                            "new file gives it only to ports that pkeyd knows now: add it to the policy if new hosts need it",
                             p->name, p->base) ?: "";
 }
 

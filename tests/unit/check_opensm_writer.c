@@ -512,7 +512,7 @@ START_TEST(falls_back_while_the_store_fails)
         take_nothing();
         ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
         expect_logged(LOG_EVENT_OPENSM_FELL_BACK, "OpenSM dropped its partition file (grant)");
-        ck_assert(has(status()->text, "what OpenSM would write next could not be stored"));
+        ck_assert(has(status()->text, "pkeyd could not store what OpenSM would write next"));
         until(CONTROL_WRITING_OPENSM);
         read_files();
         take_nothing();
@@ -954,8 +954,8 @@ START_TEST(file_with_a_binary_number)
         put_file(COPY, given);
         begin(POLICY_1);
         read_files();
-        expect_logged(LOG_EVENT_OPENSM_FILE_FOREIGN, FILE_CONF " has a binary number (0b...), which only an OpenSM that was built with "
-                      "glibc 2.38 or later reads, so pkeyd does not replace it; nothing is written; to resolve this, write the number "
+        expect_logged(LOG_EVENT_OPENSM_FILE_FOREIGN, FILE_CONF " contains a binary number (0b...), which only an OpenSM built with "
+                      "glibc 2.38 or later accepts, so pkeyd does not replace it; nothing is written; to resolve this, write the number "
                       "in hexadecimal");
         ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
         ck_assert_str_eq(file_at(FILE_CONF)->bytes, given);
@@ -1641,7 +1641,7 @@ START_TEST(store_fails)
         ck_assert_uint_gt(status()->ports.differ, 0);
         ck_assert_uint_eq(status()->ports.right + status()->ports.differ, status()->ports.managed);
         ck_assert(
-                strstr(status()->text, "what OpenSM would write next could not be stored: No space left on device; " FILE_CONF));
+                strstr(status()->text, "pkeyd could not store what OpenSM would write next: No space left on device; " FILE_CONF));
         for (uint32_t i = 0; i < knowledge_n_records(c->knowledge); i++)
                 ck_assert_uint_eq(knowledge_get(c->knowledge, i)->n_writes, 0);
         until(CONTROL_WRITING_OPENSM);
