@@ -170,8 +170,9 @@ static void report_default(const struct policy *policy, const struct plan *plan,
         if (n < 2)
                 return;
         item = findings_add(findings, FINDING_WARNING, FINDING_PLAN_DEFAULT_LIMITED, NULL,
-                            "%u ports become limited members of the default partition (0x7fff): they can no longer talk with each "
-                            "other in it, as IPoIB without a P_Key of its own does; each still reaches the subnet administrator",
+                            "%u ports become limited members of the default partition (0x7fff): they can no longer talk to each "
+                            "other in it; IPoIB on an interface without a P_Key of its own stops working between them; all of them "
+                            "still reach the subnet administrator",
                             n);
         if (has_full_for_all(&policy->partitions[0]))
                 return;

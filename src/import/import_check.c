@@ -19,7 +19,7 @@ static void report_difference(struct import *im, const struct import_partition *
         struct place place = { .where = p->source->where };
 
         report_add(&im->report, kept ? FINDING_WARNING : FINDING_ERROR, FINDING_IMPORT_DIFFERENT,
-                   place.where.line > 0 ? &place : NULL, "%s: OpenSM gives %s the membership %s, this policy %s%s", p->name,
+                   place.where.line > 0 ? &place : NULL, "%s: OpenSM gives %s membership %s, this policy gives it %s%s", p->name,
                    label ?: "?", membership_to_string(wanted), membership_to_string(got),
                    others > 0 ? " (and other ports)" : "");
         if (kept)

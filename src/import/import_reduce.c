@@ -104,7 +104,7 @@ static void narrow(struct import *im, struct import_port *port, const struct cov
                 lesser = MIN(c->membership, port->membership);
                 if (lesser != port->membership)
                         warn(im, &port->where, FINDING_IMPORT_NARROWED, "whether line %u applies to this port depends on its node type, "
-                             "which is not known; it becomes a %s member", c->where.line, membership_to_string(lesser));
+                             "which is not known, so it becomes a %s member", c->where.line, membership_to_string(lesser));
                 port->membership = lesser;
         }
 }

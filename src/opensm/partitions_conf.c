@@ -224,7 +224,7 @@ static int read_definition(struct reader *r, size_t p, size_t *ret_end)
         int e;
 
         if (r->line[p] == '\0') {
-                partitions_conf_warn(r, p, FINDING_OPENSM_SEMICOLON, "a ';' with nothing before it: OpenSM reads the text "
+                partitions_conf_warn(r, p, FINDING_OPENSM_SEMICOLON, "an empty statement before ';': OpenSM treats the text "
                                      "after it as part of the same statement");
                 p++;
         }

@@ -352,7 +352,7 @@ int partitions_conf_read_group(struct reader *r, const struct token *t, size_t p
         *ret_end = p;
         if (mgid_parse(t->value, &group.mgid) < 0) {
                 partitions_conf_warn(r, t->value_at, FINDING_OPENSM_GROUP, "%s is not a multicast GID: OpenSM creates no group, "
-                                     "and reads on after it", quote(r, t->value));
+                                     "and continues after it", quote(r, t->value));
                 return 0;
         }
         flags.tclass = 0;

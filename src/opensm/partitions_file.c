@@ -240,7 +240,7 @@ static void print_parameters(struct text *t, const struct multicast_parameters *
 }
 
 /* Groups have a definition of their own: in that of the broadcast group they would have its scopes, too. Each is on a line of its
- * own, and never the last of the definition, because OpenSM reads on after it. */
+ * own, and never the last of the definition, because OpenSM continues after it. */
 static bool print_groups(struct text *t, struct arena *a, const struct partitions_file_partition *p)
 {
         const struct ipoib *ipoib = p->ipoib;

@@ -103,7 +103,7 @@ static void report_rest(struct planner *pl, const struct finding_kind *t)
 static void report_overflow(struct planner *pl, uint32_t port, const struct port_plan *pp)
 {
         report(pl, &pl->capacity, port, "its P_Key table holds %u entries and would need %u%s", pp->capacity, pp->needed,
-               pp->enforcing ? " (the device plugged in there is in too many partitions to be enforced; "
+               pp->enforcing ? " (the device plugged in there is in more partitions than this switch port can enforce; "
                                "'enforcement_overflow: disable' turns enforcement off on such ports)"
                              : "");
 }
@@ -112,7 +112,7 @@ static void report_stuck(struct planner *pl, uint32_t port, const struct port_pl
 {
         report(pl, &pl->transition, port,
                "its P_Key table of %u entries is too full for a safe change (%u needed, but no index is free when the new entry must "
-               "be written); use two policies, with the removal first",
+               "be written); make the change in two steps, the removal first",
                pp->capacity, pp->needed);
 }
 
@@ -126,7 +126,7 @@ static void report_index0(struct planner *pl, uint32_t port, const struct port_p
 static void report_unreachable(struct planner *pl, uint32_t port)
 {
         const struct observed_table *t = &pl->observed->tables[port];
-        const char *what = t->source == TABLE_ASSUMED ? "pkeyd plans with what it held last" : "it is left out of the plan";
+        const char *what = t->source == TABLE_ASSUMED ? "pkeyd plans with its last known entries" : "it is left out of the plan";
 
         if (t->failure == MAD_REFUSED)
                 report(pl, &pl->unreachable, port, "its P_Key table could not be read (status 0x%04x: %s); %s", t->mad_status,

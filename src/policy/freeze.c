@@ -41,12 +41,12 @@ static const struct {
         },
         [FREEZE_CAPACITY] = {
                 "capacity", "its P_Key table, or that of its switch port, is too small for what the policy gives it",
-                "plug it in where it was, remove it from partitions or, if the table of the switch port is too small, set "
+                "plug it back in where it was, remove it from partitions or, if the table of the switch port is too small, set "
                 "'enforcement_overflow: disable'",
         },
         [FREEZE_TRANSITION] = {
                 "transition", "its P_Key table, or that of its switch port, is too full for a safe change",
-                "remove it from a partition first, and add the new one afterwards",
+                "remove it from a partition first, and add it to the new one in a second change",
         },
 };
 

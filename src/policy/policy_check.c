@@ -25,9 +25,9 @@ static int check_bases(struct policy_reader *r)
                 }
                 first = seen[base] - 1;
                 yaml_tree_error(&r->tree, r->nodes[i].p_key, FINDING_POLICY_P_KEY_DUPLICATE,
-                                "partitions.%s.pkey: '0x%04x' is the P_Key of partition '%s' already", name_of(r, i), base,
+                                "partitions.%s.pkey: '0x%04x' is already the P_Key of partition '%s'", name_of(r, i), base,
                                 name_of(r, first));
-                report_hint(&r->report, "'%s' has it in line %u: give each partition its own P_Key", name_of(r, first), r->nodes[first].p_key->line);
+                report_hint(&r->report, "line %u gives it to '%s': give each partition its own P_Key", r->nodes[first].p_key->line, name_of(r, first));
         }
         return 0;
 }
@@ -41,9 +41,9 @@ static void check_index0(struct policy_reader *r)
                 if (!p->partitions[i].index0)
                         continue;
                 yaml_tree_error(&r->tree, r->nodes[i].index0, FINDING_POLICY_INDEX0,
-                                "partitions.%s.index0: partition '%s' has 'index0: true' already (accepted: one partition)",
+                                "partitions.%s.index0: partition '%s' already has 'index0: true' (accepted: one partition)",
                                 name_of(r, i), name_of(r, first));
-                report_hint(&r->report, "'%s' has it in line %u: remove one of the two", name_of(r, first), r->nodes[first].index0->line);
+                report_hint(&r->report, "line %u gives it to '%s': remove one of the two", r->nodes[first].index0->line, name_of(r, first));
         }
 }
 

@@ -107,7 +107,7 @@ static void refuse_cycle(struct walk *w, const struct selector *at, unsigned fro
         report_add(&r->report, FINDING_ERROR, FINDING_POLICY_GROUP_CYCLE, &at->place,
                    "groups.%s: the group contains itself: %s -> %s", groups[w->stack[w->depth - 1]].name,
                    chain ? chain : "...", first);
-        report_hint(&r->report, "remove one of these groups from the one before it");
+        report_hint(&r->report, "remove one of these groups from the group before it in this chain");
 }
 
 /* Returns the height of a group; GROUPS_MAX_DEPTH + 1: it is nested too deeply or contains itself, and this was reported. */

@@ -178,7 +178,7 @@ static int read_allow(const struct pool_reader *p)
         }
         if (node->kind == YAML_TREE_MAP || (list && node->n_children == 0)) {
                 refuse(p, node, "%s: is %s (accepted: a name, or a list of names, of users and groups)", path,
-                       list ? "empty, so that nobody could use the pool" : "a map");
+                       list ? "empty: nobody could use the pool" : "a map");
                 return 0;
         }
         if (list && node->n_children > MAX_ALLOWED) {
@@ -220,16 +220,16 @@ static void refuse_taken(const struct pool_reader *p, unsigned base, uint32_t ho
         const char *name = report_escape(&p->r->report, is_pool ? policy->pools[holder - policy->n_partitions].name :
                                                                   policy->partitions[holder].name);
 
-        refuse(p, p->p_keys, "%s: 0x%04x is %s '%s' already", path_of(p, ".pkeys"), base,
+        refuse(p, p->p_keys, "%s: 0x%04x is already %s '%s'", path_of(p, ".pkeys"), base,
                is_pool ? "a P_Key of pool" : "the P_Key of partition", name);
         if (is_pool)
-                report_hint(&p->r->report, "'%s' in line %u has it: give each pool its own P_Keys", name,
-                            policy->pools[holder - policy->n_partitions].where.line);
+                report_hint(&p->r->report, "line %u gives it to '%s': give each pool its own P_Keys",
+                            policy->pools[holder - policy->n_partitions].where.line, name);
         else if (base == P_KEY_DEFAULT_BASE)
                 report_hint(&p->r->report, "all ports are members of the default partition");
         else
-                report_hint(&p->r->report, "'%s' has it in line %u: remove it from the pool", name,
-                            p->r->nodes[holder].p_key->line);
+                report_hint(&p->r->report, "line %u gives it to '%s': remove it from the pool",
+                            p->r->nodes[holder].p_key->line, name);
 }
 
 /* Takes the bases of a range for this pool, and reports those that a partition or another pool has. */

@@ -101,7 +101,7 @@ static int refuse_contested(const struct subnet *s, const struct port_list *list
         for (uint32_t i = 0; i < list->n && e != -ENOMEM; i++)
                 if (list->contested[i] != FREEZE_NONE)
                         e = findings_error(findings, FINDING_POLICY_AMBIGUOUS, freeze_way_out((enum freeze) list->contested[i]),
-                                           "it is not certain that %s is meant: %s",
+                                           "%s may not be the port that is meant: %s",
                                            subnet_port_label(findings->arena, s, list->ports[i]) ?: "?",
                                            freeze_reason((enum freeze) list->contested[i]));
         return e;

@@ -142,7 +142,7 @@ static bool hint_other_board(struct matcher *m, const struct selector *s, uint32
         list = units.n > 0 ? &units : &others;
         if (list->n == 0)
                 return false;
-        report_hint(m->report, "no switch of this name has the board %s; there %s %s", s->board, list->n > 1 ? "are" : "is", list->text);
+        report_hint(m->report, "no switch of this name has board %s (known: %s)", s->board, list->text);
         return true;
 }
 
@@ -190,7 +190,7 @@ static void hint_nearest(struct matcher *m, const struct selector *s)
         }
         near = nearest_shape(m, s);
         if (near)
-                report_hint(m->report, "there are names like '%s': check the spelling and the zero padding", near);
+                report_hint(m->report, "similar names such as '%s' exist: check spelling and zero padding", near);
 }
 
 static void add_hint(struct matcher *m, const struct selector *s)

@@ -119,7 +119,7 @@ static int signal_pidfile(const char *path, int signal, char ret_why[OPENSM_WHY]
         if (r < 0)
                 return explain(ret_why, r, "%s: %s", path, strerror(-r));
         if (!take_pid(&(struct scan) { bytes, bytes + n }, &pid))
-                return explain(ret_why, -ESRCH, "%s does not contain a process number", path);
+                return explain(ret_why, -ESRCH, "%s does not contain a process ID", path);
         return signal_one(pid, signal, ret_why);
 }
 
@@ -219,7 +219,7 @@ static int signal_unit(const char *unit, int signal, char ret_why[OPENSM_WHY])
         r = signal_service(bus, unit, signal, ret_why) ?: signal_parts(bus, unit, signal, ret_why);
         if (r == 0)
                 return explain(ret_why, -ESRCH,
-                               "OpenSM does not run in %s, nor in a service that is PartOf it; start OpenSM, or set opensm.reload to "
+                               "OpenSM is not running in %s or in a service that is PartOf= it; start OpenSM, or set opensm.reload to "
                                "the unit that it runs in, which 'systemctl status PID' shows", unit);
         return r < 0 ? r : 0;
 }

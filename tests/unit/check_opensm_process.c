@@ -122,7 +122,7 @@ START_TEST(test_pidfile)
         for (size_t i = 0; i < ELEMENTS(bad); i++) {
                 ck_assert_int_eq(file_write_public(s.opensm_pidfile, bad[i], strlen(bad[i])), 0);
                 ck_assert_int_eq(opensm_process_signal(&s, SIGHUP, why), -ESRCH);
-                ck_assert_ptr_nonnull(strstr(why, "does not contain a process number"));
+                ck_assert_ptr_nonnull(strstr(why, "does not contain a process ID"));
         }
         (void) snprintf(text, sizeof(text), "%d", (int) pid);
         ck_assert_int_eq(file_write_public(path_of("pidfile"), text, strlen(text)), 0);
@@ -301,7 +301,7 @@ START_TEST(test_units)
         ck_assert_int_eq(waitpid(third, NULL, WNOHANG), 0);
 
         ck_assert_int_eq(signal_unit("down.service", SIGHUP), -ESRCH);
-        ck_assert_ptr_nonnull(strstr(why, "OpenSM does not run in down.service, nor in a service that is PartOf it; "));
+        ck_assert_ptr_nonnull(strstr(why, "OpenSM is not running in down.service or in a service that is PartOf= it; "));
         ck_assert_int_eq(signal_unit("alone.service", SIGHUP), -ESRCH);
         ck_assert_int_lt(signal_unit("unknown.service", SIGHUP), 0);
         ck_assert_ptr_nonnull(strstr(why, "cannot ask systemd about unknown.service"));

@@ -183,8 +183,8 @@ START_TEST(many_are_taken)
                 all = arena_printf(arena, "%s  p%u: {pkey: 0x%04x, members: {}}\n", all, i, i);
         refuse(arena_printf(arena, "version: 1\npools: {a: {pkeys: 0x0001-0x1000, ports: n1}}\npartitions:\n%s", all));
         ck_assert_uint_eq(findings.n, 16);
-        expect_text(findings.items[0].text, "pools.a.pkeys: 0x0001 is the P_Key of partition 'p1' already");
-        expect_text(findings.items[0].hint, "'p1' has it in line 4");
+        expect_text(findings.items[0].text, "pools.a.pkeys: 0x0001 is already the P_Key of partition 'p1'");
+        expect_text(findings.items[0].hint, "line 4 gives it to 'p1'");
 }
 END_TEST
 

@@ -598,9 +598,9 @@ static const struct {
         { "nodee0001", "did you mean 'node0001'?" },
         { "Node0001", "did you mean 'node0001'?" },
         { "noed0002", "did you mean 'node0002'?" },
-        { "node[1-4]", "names like 'node0001'" },
-        { "nod[0001-0004]", "names like 'node0001'" },
-        { "node1", "names like 'node0001'" },
+        { "node[1-4]", "names such as 'node0001'" },
+        { "nod[0001-0004]", "names such as 'node0001'" },
+        { "node1", "names such as 'node0001'" },
         { "node0001/mlx4_0", "devices in the fabric: node0001/mlx5_0" },
         { "node0003/mlx5_2", "devices in the fabric: node0003/mlx5_0, node0003/mlx5_1" },
         { "node0001/mlx5_0/2", "devices in the fabric: node0001/mlx5_0" },
@@ -935,21 +935,21 @@ START_TEST(no_such_board)
         ck_assert_int_eq(resolve_director("      \"@leaf02:L03/U1/1\": full\n", "L01/U1", "L01/U2", "L02/U1"), 0);
         f = only(FINDING_SELECTOR_NO_MATCH);
         expect_text(f->text, "@leaf02:L03/U1/1");
-        expect_text(f->hint, "no switch of this name has the board L03/U1; there are @leaf02:L01/U1, @leaf02:L01/U2, @leaf02:L02/U1");
+        expect_text(f->hint, "no switch of this name has board L03/U1 (known: @leaf02:L01/U1, @leaf02:L01/U2, @leaf02:L02/U1)");
 }
 END_TEST
 
 START_TEST(no_such_unit_of_a_board)
 {
         ck_assert_int_eq(resolve_director("      \"@leaf02:L01/U3\": full\n", "L01/U1", "L02/U2", "L01/U2"), 0);
-        expect_text(only(FINDING_SELECTOR_NO_MATCH)->hint, "; there are @leaf02:L01/U1, @leaf02:L01/U2");
+        expect_text(only(FINDING_SELECTOR_NO_MATCH)->hint, " (known: @leaf02:L01/U1, @leaf02:L01/U2)");
 }
 END_TEST
 
 START_TEST(board_that_begins_like_another)
 {
         ck_assert_int_eq(resolve_director("      \"@leaf02:L2/U3\": full\n", "L20/U1", "L2/U2", "L20/U2"), 0);
-        expect_text(only(FINDING_SELECTOR_NO_MATCH)->hint, "; there is @leaf02:L2/U2");
+        expect_text(only(FINDING_SELECTOR_NO_MATCH)->hint, " (known: @leaf02:L2/U2)");
 }
 END_TEST
 
