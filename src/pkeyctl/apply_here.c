@@ -107,9 +107,9 @@ static void text_apply(struct context *ctx, const void *result)
                 printf(", %u held back", s->held);
         printf("; ");
         if (r->sweep->stopped)
-                puts("interrupted: the policy is in force in part");
+                puts("interrupted: only part of the policy was carried out");
         else if (!r->verified)
-                puts("the policy is in force in part");
+                puts("only part of the policy was carried out");
         else if (r->sweep->generation > 0)
                 printf("verified, the policy is in force (generation %" PRIu64 ")\n", r->sweep->generation);
         else
@@ -146,8 +146,8 @@ int apply_find_writer(struct context *ctx, const char **ret_policy_file)
 
         if (r == -ETIMEDOUT)
                 return findings_error(&ctx->findings, FINDING_DAEMON_FAILED, "see systemctl status pkeyd; or stop pkeyd",
-                                      "pkeyd is on the system bus but does not answer; if it has another policy, its next sweep "
-                                      "would undo this one; nothing was written");
+                                      "nothing was written: pkeyd is on the system bus but does not answer; if its policy differs, its "
+                                      "next sweep would undo this one");
         if (r < 0)
                 return r;
         /* in its first sweep, or while it waits for the fabric, it has no generation yet: it is about to write */
@@ -164,7 +164,7 @@ static int check_no_daemon(struct context *ctx)
         if (r < 0 || !policy_file)
                 return r;
         return findings_error(&ctx->findings, FINDING_DAEMON_RUNS, "run the command again",
-                              "meanwhile pkeyd was started on this host, or left audit mode or standby; nothing was written");
+                              "pkeyd was started on this host meanwhile, or left audit mode or standby; nothing was written");
 }
 
 /* Only a warning: the admin may want to write nevertheless. */

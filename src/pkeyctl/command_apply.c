@@ -49,7 +49,7 @@ static int check_daemon_still_has_policy(struct context *ctx)
         if (r < 0 || has_policy)
                 return r;
         return findings_error(&ctx->findings, FINDING_DAEMON_RUNS, "run the command again",
-                              "meanwhile pkeyd was stopped on this host, or went to audit mode or standby; nothing was written");
+                              "pkeyd was stopped on this host meanwhile, or entered audit mode or standby; nothing was written");
 }
 
 /* Makes pkeyd carry out its own policy. */

@@ -141,7 +141,7 @@ int command_check_fix(struct context *ctx)
                 return r;
         if (c.refused)
                 (void) findings_add(&ctx->findings, FINDING_WARNING, FINDING_FILE_UNWRITABLE, NULL,
-                                    "%s: a correction was left out, because the file would have another error with it", c.file.path);
+                                    "%s: a correction was not made, because it would cause another error", c.file.path);
         r = pipeline_read_files(ctx, TAKES_POLICY | NEED_POLICY | NEED_TOPOLOGY);
         if (r == -EBADMSG)
                 return output(ctx, &printer, EXIT_REFUSED, &c);

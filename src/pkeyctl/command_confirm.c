@@ -18,7 +18,7 @@ static int find_daemon(struct context *ctx, struct daemon_status *ret)
         if (r != -ETIMEDOUT)
                 return r;
         return findings_error(&ctx->findings, FINDING_DAEMON_FAILED, "see systemctl status pkeyd; or stop pkeyd",
-                              "pkeyd is on the system bus but does not answer; nothing was done");
+                              "nothing was done: pkeyd is on the system bus but does not answer");
 }
 
 /* --- confirm -------------------------------------------------------------------------------------------------------- */

@@ -89,8 +89,8 @@ static void print_confirm(struct context *ctx, const struct daemon_status *s, bo
                        is_labelled ? "  confirm       " : "", s->generation, time_left(ctx, s->confirm_until),
                        output_time(ctx, s->confirm_until));
         if (s->undone > 0)
-                printf("%sgeneration %" PRIu64 " was undone: the present files are not what is in force; correct them, then pkeyctl "
-                       "reload\n", is_labelled ? "  undone        " : "", s->undone);
+                printf("%sgeneration %" PRIu64 " was undone: the files on disk are not the ones in force; correct them, then "
+                       "pkeyctl reload\n", is_labelled ? "  undone        " : "", s->undone);
 }
 
 static void text_status(struct context *ctx, const void *result)
@@ -104,8 +104,9 @@ static void text_status(struct context *ctx, const void *result)
         printf("  ports         %" PRIu64 " managed: %" PRIu64 " match, %" PRIu64 " differ, %" PRIu64 " unreachable\n",
                s->ports_managed, s->ports_right, s->ports_differ, s->ports_unreachable);
         if (s->links_silent > 0)
-                printf("  silent        %" PRIu64 " link%s up whose other end did not answer discovery; pkeyctl verify names %s\n",
-                       s->links_silent, s->links_silent == 1 ? " is" : "s are", s->links_silent == 1 ? "it" : "them");
+                printf("  silent        %" PRIu64 " link%s did not answer discovery; pkeyctl verify names %s\n", s->links_silent,
+                       s->links_silent == 1 ? " is up, but its other end" : "s are up, but their other ends",
+                       s->links_silent == 1 ? "it" : "them");
         print_list("frozen", s->ports_frozen, "port", "pkeyctl plan shows what to do", s->frozen, UINT64_MAX);
         print_list("claims", s->names_claimed, "name", "pkeyctl pins shows what to do", s->claims, UINT64_MAX);
         print_held(s);

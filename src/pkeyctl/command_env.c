@@ -236,7 +236,7 @@ static int complain_unknown(struct context *ctx, const char *text)
 {
         return findings_error(&ctx->findings, FINDING_ENV_PARTITION,
                               ctx->policy ? NULL : "this host has no policy that names partitions; write the P_Key, as in 0x0101",
-                              "'%s' is not a partition of the policy, nor a P_Key", text);
+                              "'%s' is neither a partition of the policy nor a P_Key", text);
 }
 
 /* The partition that the argument names; without one the only one that is not the default partition. */

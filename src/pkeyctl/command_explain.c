@@ -443,7 +443,7 @@ static int check_pairs(struct context *ctx)
 
         if (pairs > MAX_PAIRS)
                 return findings_error(&ctx->findings, FINDING_USAGE, NULL,
-                                      "'%s' and '%s' are %" PRIu64 " pairs of endports (at most %" PRIu64 ")", text_a, text_b, pairs,
+                                      "'%s' and '%s' select %" PRIu64 " pairs of endports (accepted: at most %" PRIu64 ")", text_a, text_b, pairs,
                                       MAX_PAIRS);
         if (pairs == 1 && a->ports[0] == b->ports[0])
                 return findings_error(&ctx->findings, FINDING_USAGE, NULL, "'%s' and '%s' are the same endport", text_a, text_b);

@@ -95,7 +95,7 @@ static int add_held(struct context *ctx, uint32_t port, struct partitions_file_p
         uint32_t n = 0;
 
         if (subnet_port_is_behind_unknown(ctx->subnet, &ctx->subnet->ports[port]) || (filter && filter->source != TABLE_READ))
-                unread = "the switch port that it is plugged into cannot be read, so what passes there is not known";
+                unread = "the switch port that it is plugged into cannot be read, so pkeyd does not know what passes there";
         if (t->source != TABLE_READ)
                 unread = "its P_Key table cannot be read";
         if (unread) {

@@ -26,7 +26,7 @@ static int find_names(struct context *ctx)
         if (r != -EBADMSG)
                 return r;
         item = findings_add(&ctx->findings, ctx->options->ca || ctx->options->port ? FINDING_ERROR : FINDING_WARNING,
-                            FINDING_HOST_NO_DEVICE, NULL, "%s: GUIDs stay GUIDs, and nothing is compared", why);
+                            FINDING_HOST_NO_DEVICE, NULL, "%s: GUIDs are kept, and the result is not compared with the fabric", why);
         finding_set_hint(&ctx->findings, item, "or give the output of ibnetdiscover with --topology FILE");
         return ctx->options->ca || ctx->options->port ? -EBADMSG : 0;
 }

@@ -56,7 +56,7 @@ static void json_verify_local(struct doc *d, const void *result)
 
 static void print_undecided(struct context *ctx, const struct undecided *u)
 {
-        printf("not decided here: %s is %s in %s; whether that is correct depends on ", output_label(ctx, u->port),
+        printf("cannot be decided on this host: %s is %s in %s; whether that is correct depends on ", output_label(ctx, u->port),
                membership_to_string(u->found), ctx->policy->partitions[u->partition].name);
         if (u->unresolved)
                 printf("'%s' (%s:%u), which only the fabric shows\n", u->unresolved->text, u->unresolved->where.file,
@@ -75,10 +75,10 @@ static void text_verify_local(struct context *ctx, const void *result)
                 print_undecided(ctx, &r->verification.undecided[i]);
         for (const struct host_port *p = r->ports; p < r->ports + r->n; p++)
                 if (p->unread)
-                        printf("not judged: %s: %s\n", output_label(ctx, port_of(ctx, p)), p->unread);
+                        printf("not checked: %s: %s\n", output_label(ctx, port_of(ctx, p)), p->unread);
         for (const struct host_port *p = r->ports; ctx->options->verbose && p < r->ports + r->n; p++)
                 if (p->is_down)
-                        printf("left out: %s: the link is down\n", output_label(ctx, port_of(ctx, p)));
+                        printf("skipped: %s: the link is down\n", output_label(ctx, port_of(ctx, p)));
         printf("%u port%s of this host: ", v->n_ports, text_plural(v->n_ports));
         if (v->n_differ > 0)
                 printf("%u differ%s from the policy\n", v->n_differ, v->n_differ == 1 ? "s" : "");

@@ -105,7 +105,7 @@ static void print_changes(struct context *ctx, const struct changes *changes)
         text_table_print(ctx, &t);
         if (changes->n_enforcing_ports > 0)
                 printf("%u enforcing switch port%s\n", changes->n_enforcing_ports,
-                       changes->n_enforcing_ports == 1 ? " follows" : "s follow");
+                       changes->n_enforcing_ports == 1 ? " changes with them" : "s change with them");
 }
 
 static const char *on_off(bool on)

@@ -41,7 +41,7 @@ static void check_options(struct context *ctx, const struct command *c)
 static void print_help(void)
 {
         puts("Usage: pkeyctl [OPTION]... COMMAND [ARGUMENT]...\n"
-             "P_Key tables of an InfiniBand subnet: what they hold, what they should hold, and how to get there.\n"
+             "P_Key tables of an InfiniBand subnet: show them, compare them with the policy, and change them.\n"
              "\n"
              "Commands:");
         for (size_t i = 0; i < n_commands; i++)

@@ -26,7 +26,8 @@ void text_unjudged(uint32_t n_unreachable, uint32_t n_silent, uint32_t n_frozen)
         if (n_unreachable > 0)
                 printf(", %u could not be read", n_unreachable);
         if (n_silent > 0)
-                printf(", the other end of %u link%s up did not answer discovery", n_silent, n_silent == 1 ? " that is" : "s that are");
+                printf(", %u link%s did not answer discovery", n_silent,
+                       n_silent == 1 ? " is up, but its other end" : "s are up, but their other ends");
         if (n_frozen > 0)
                 printf(", %u %s frozen", n_frozen, n_frozen == 1 ? "is" : "are");
 }

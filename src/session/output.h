@@ -60,7 +60,7 @@ json_t *json_unreachable(struct doc *d, const uint32_t *ports, uint32_t n);
 /* Prints the findings that were not printed yet on stderr; only errors with -q, or with `terse` but without -v. */
 void text_findings(struct context *ctx, bool terse);
 
-/* ", 3 could not be read, the other end of ..., 2 are frozen"; nothing if all are 0. */
+/* ", 3 could not be read, 2 links are up, but ..., 2 are frozen"; nothing if all are 0. */
 void text_unjudged(uint32_t n_unreachable, uint32_t n_silent, uint32_t n_frozen);
 
 /* Prints the table and frees it. */

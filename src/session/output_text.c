@@ -131,14 +131,14 @@ const char *output_failure(struct context *ctx, uint32_t port)
 const char *output_reason(struct context *ctx, uint32_t port, const struct apply_outcome *outcome)
 {
         static const char *const sentences[] = {
-                [APPLY_OK] = "it waits for another port whose table is not known for certain",
+                [APPLY_OK] = "waits for another port whose table is not certain",
                 [APPLY_BUSY] = "still busy after all retries",
                 [APPLY_UNSENT] = "this host could not send it",
                 [APPLY_CHANGED] = "the block changed after the plan was made: another program writes it",
                 [APPLY_MISMATCH] = "answered, but does not hold what was sent",
                 [APPLY_REVERTED] = "was written, but read back different at the end: another program writes it",
                 [APPLY_STRANGER] = "another port has its address now: the fabric changed since it was discovered",
-                [APPLY_UNREACHABLE] = "its table could not be read before, so nothing was tried",
+                [APPLY_UNREACHABLE] = "its table could not be read before, so it was not written",
                 [APPLY_ABORTED] = "the run ended before its turn",
         };
 

@@ -183,7 +183,7 @@ static const struct command_line_option known_options[] = {
         COMMAND_LINE_OPTION("once", 0, FLAG, once, NULL, "work without a daemon: read all counters twice"),
         { "interval", 0, COMMAND_LINE_READ, 0, read_interval, "TIME", "time between the two readings (10s)" },
         COMMAND_LINE_OPTION("pool", 0, TEXT, lease.pool, "POOL", "the pool of the policy to lease from"),
-        COMMAND_LINE_OPTION("id", 0, TEXT, lease.id, "ID", "the ID of the lease; a request with the same ID is about the same lease"),
+        COMMAND_LINE_OPTION("id", 0, TEXT, lease.id, "ID", "the ID of the lease; repeating a request with the same ID is safe"),
         COMMAND_LINE_OPTION("members", 0, TEXT, lease.members, "SELECTORS", "the ports of the lease, as in a line of the policy"),
         { "pkey", 0, COMMAND_LINE_READ, 0, read_p_key, "KEY", "this P_Key of the pool, like 0x1003 (any)" },
         { "membership", 0, COMMAND_LINE_READ, 0, read_membership, "MEMBERSHIP", "full or limited (that of the pool)" },

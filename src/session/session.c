@@ -113,10 +113,10 @@ static int complain(struct context *ctx, const struct control_results *results)
         if (results->failed == CONTROL_DISCOVERING && r == -ENODATA)
                 return findings_error(f, FINDING_HOST_DISCOVERY,
                                       "if it has an M_Key, set m_key_file in pkeyd.yaml to a file with that key",
-                                      "%s/%u: the port itself does not answer, so the fabric cannot be discovered", ctx->port.lp.ca,
+                                      "this host's own port %s/%u does not answer, so the fabric cannot be discovered", ctx->port.lp.ca,
                                       ctx->port.lp.port);
         if (results->failed == CONTROL_LOCKING && *results->lock_holder)
-                return findings_error(f, FINDING_HOST_BUSY, NULL, "%s: %s is writing tables now", ctx->state.name,
+                return findings_error(f, FINDING_HOST_BUSY, NULL, "%s: %s is writing tables; try again later", ctx->state.name,
                                       results->lock_holder);
         return complain_host(ctx, r, WORD(steps, results->failed, "sweep"));
 }

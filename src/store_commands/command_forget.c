@@ -65,7 +65,7 @@ static void text_forgotten(struct context *ctx, const void *result)
         const struct vouches *r = result;
 
         for (size_t i = 0; i < r->n; i++)
-                printf("%s counts as holding nothing until it answers or comes back (vouched by %s); pkeyd continues at its next sweep\n",
+                printf("%s is assumed to have no P_Key until it answers or comes back (vouched by %s); pkeyd continues at its next sweep\n",
                        label_of(ctx, &r->items[i]), r->items[i].who);
 }
 
@@ -237,7 +237,7 @@ static int ask(struct context *ctx, const struct vouches *all)
                 text_proposal(ctx, all);
         if (ctx->output_r < 0)
                 return ctx->output_r;
-        return ask_person(ctx, "Do you vouch that %s no P_Key? If %s after all, ports that must not talk to %s could do so.",
+        return ask_person(ctx, "Do you vouch that %s no P_Key? If %s after all, ports that must not talk to %s will be able to.",
                           is_one ? "this port holds" : "these ports hold", is_one ? "it holds a P_Key" : "they hold a P_Key",
                           is_one ? "it" : "them");
 }

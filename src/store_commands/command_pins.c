@@ -178,7 +178,7 @@ static void text_proposal(struct context *ctx, const struct pin_changes *c)
                 const struct subnet_node *node = &ctx->subnet->nodes[c->nodes[i]];
                 const struct pin *old = pin_before(c, node->guid), *other = displaced_by(ctx, c, c->nodes[i]);
 
-                printf("0x%016" PRIx64 " becomes '%s'", node->guid.v, node->description);
+                printf("0x%016" PRIx64 " gets the name '%s'", node->guid.v, node->description);
                 if (old)
                         printf("; it was '%s'", old->name.description);
                 if (other)
@@ -256,7 +256,7 @@ static int complain_guid(struct context *ctx, const char *name, const char *guid
         if (name && strcmp(n->name, name) != 0)
                 return findings_error(f, FINDING_SELECTOR_NO_MATCH, NULL, "%s calls itself '%s', not '%s'; nothing was accepted", guid,
                                       n->description, name);
-        return findings_error(f, FINDING_SELECTOR_NO_MATCH, NULL, "'%s' is pinned to %s already; nothing was accepted",
+        return findings_error(f, FINDING_SELECTOR_NO_MATCH, NULL, "'%s' is already pinned to %s; nothing was accepted",
                               n->description, guid);
 }
 
@@ -402,7 +402,7 @@ static int ask_to_drop(struct context *ctx, const struct pin_changes *c)
                                       "the name '%s' is not pinned; nothing was dropped", c->dropped);
         if (!ctx->options->json)
                 text_to_drop(c);
-        return ask_person(ctx, "Drop the name '%s'? It is bound to the nodes that have it at the next sweep.", c->dropped);
+        return ask_person(ctx, "Drop the name '%s'? The next sweep binds it to the nodes that have it then.", c->dropped);
 }
 
 int command_pin_drop(struct context *ctx)

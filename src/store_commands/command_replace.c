@@ -112,7 +112,7 @@ static int find_pin(struct context *ctx, struct replacement *r)
 static int complain_lines(struct context *ctx, const struct replacement *r)
 {
         return findings_error(&ctx->findings, FINDING_FILE_UNWRITABLE, "edit the file: pkeyctl show ports lists the GUIDs",
-                              "%s: a GUID of the old node has no certain place in the file, as in a text of several lines; nothing was "
+                              "%s: a GUID of the old node cannot be located in the file (for example in a multi-line text); nothing was "
                               "replaced", r->file.path);
 }
 
@@ -156,7 +156,7 @@ static void text_replaced(struct context *ctx, const void *result)
         if (r->name)
                 printf("'%s' is pinned to 0x%016" PRIx64 "; pkeyd continues at its next sweep\n", r->name, new_guid(ctx, r).v);
         if (r->vouches.n > 0)
-                printf("0x%016" PRIx64 " counts as holding nothing until it is seen again\n", r->old.v);
+                printf("0x%016" PRIx64 " is assumed to have no P_Key until it is seen again\n", r->old.v);
         if (r->written)
                 printf("%s: %d GUID%s changed; pkeyctl reload puts the file in force\n", r->file.path, r->n_lines,
                        text_plural((size_t) r->n_lines));
@@ -248,7 +248,7 @@ static int ask(struct context *ctx, const struct replacement *r)
         if (!changes_anything(ctx, r))
                 return 0;
         if (subnet_find_node(ctx->subnet, r->old) == SUBNET_NONE)
-                holds = " The old one counts as holding no P_Key until it is seen again.";
+                holds = " The old one is assumed to have no P_Key until it is seen again.";
         return ask_person(ctx, "Replace %s by %s%s?%s", old, ctx->arguments[1],
                           writes_policy(ctx, r) ? ", in the policy, too" : "", holds);
 }

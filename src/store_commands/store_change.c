@@ -36,7 +36,7 @@ static int complain(struct context *ctx, const char *nothing, int r, const char 
         if (r == -ENOMEM || r == -EBADMSG)
                 return r;
         if (r == -EWOULDBLOCK)
-                return findings_error(&ctx->findings, FINDING_HOST_BUSY, "try again", "%s: %s is writing tables now; %s",
+                return findings_error(&ctx->findings, FINDING_HOST_BUSY, "try again later", "%s: %s is writing tables; %s",
                                       ctx->state.name, holder, nothing);
         return findings_error(&ctx->findings, FINDING_HOST_STATE_DIR, NULL, "%s: %s; %s", ctx->state.name,
                               state_explain(&ctx->state, r), nothing);

@@ -1286,7 +1286,7 @@ def environment_of(device, index, p_key):
     check(doc["partitions"][0]["environment"]["NCCL_IB_PKEY"] is None, "an index for both:", doc)
     set_key(other, index + 1, 0)
     wait_for("the kernel to see it", PATIENCE, lambda: p_key & 0x7fff not in kernel_keys(other).values())
-    for wrong, text in (("0x0124", "no port of this host is a member of 0x0124"), ("nothing", "not a partition of the policy")):
+    for wrong, text in (("0x0124", "no port of this host is a member of 0x0124"), ("nothing", "neither a partition of the policy")):
         status, doc, codes = environment(wrong)
         check(status == 1 and codes == {"env.partition"} and text in doc["findings"][0]["text"], "env %s:" % wrong, doc)
 

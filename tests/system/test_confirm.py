@@ -96,7 +96,7 @@ def test_undone_when_nobody_confirms():
         wait_for(lambda: bus.property("Generation") == 3 and not bus.property("Reloading"), "generation 3")
         check_equal([bus.property("ConfirmUntil"), bus.property("Undone")], [0, 2], "properties after the undo")
         status = pkeyctl(fabric, bus, "status")
-        check("generation 2 was undone: the present files are not what is in force" in status.out, status)
+        check("generation 2 was undone: the files on disk are not the ones in force" in status.out, status)
         # who undoes the change by now does not undo the undo
         r = bus.busctl("call", "org.pkeyd1", "/org/pkeyd1", "org.pkeyd1", "UndoGeneration", "t", "2")
         check("refused" in r.stdout and "generation 2 is not in force any more: generation 3 is" in r.stdout, r.stdout, r.stderr)

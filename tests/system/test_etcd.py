@@ -356,7 +356,7 @@ def test_paused_beside_its_sm():
         a.process.send_signal(signal.SIGCONT)
         a.wait_text("a test is writing P_Key tables", after=seen_a)
         r = pair.pkeyctl(second, "confirm").expect(1)
-        check("etcd (http" in r.err and "): a test is writing tables now; nothing was done" in r.err, r)
+        check("etcd (http" in r.err and "): a test is writing tables; nothing was done" in r.err, r)
         time.sleep(2)
         check_equal(pair.n_sets(first), stopped, "SubnSets without the lock")
         pair.cluster.ctl("del", "/pkeyd/lock")

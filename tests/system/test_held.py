@@ -89,7 +89,7 @@ def test_forget():
         r = f.pkeyctl("forget", A, "--yes").expect(0)
         check(A in r.out and "has never answered for its P_Key table" in r.out and "may hold any P_Key" in r.out,
               "what is forgotten is not named:", r)
-        check("counts as holding nothing" in r.out, "what that means is not said:", r)
+        check("is assumed to have no P_Key" in r.out, "what that means is not said:", r)
         (v,) = vouches(f)
         check_equal((v["node"], v["port"], v["kind"], v["may_hold"]), (A, 1, "endport", None), "the vouch")
         check_equal(v["port_guid"], guid_of(f, A), "its port")
@@ -294,7 +294,7 @@ def test_daemon():
         check_equal(daemon.stop(), 0, "exit status of pkeyd")
 
 
-QUESTION = "could do so."
+QUESTION = "will be able to."
 
 
 def test_forget_stores_no_other_port():
@@ -394,7 +394,7 @@ def test_forget_beside_a_daemon_that_sweeps():
         f.console('Unlink "%s"' % D)
         wait_for(lambda: record_of(f, D)[0]["presence"] == "absent", "pkeyd to miss D")
         forget = AtTerminal(f, "forget", A, D)
-        forget.wait_question("could do so.")
+        forget.wait_question("will be able to.")
         wait_sweeps(f, 3)
         forget.end(0, "y")
         check_equal([v["node"] for v in vouches(f)], [A, D], "vouches")

@@ -217,7 +217,7 @@ def test_files():
         check("SELF" not in elsewhere.out and "node0001: full" in elsewhere.out, elsewhere)
         # without a fabric, GUIDs stay
         bare = fabric.pkeyctl("import", original, LD_PRELOAD="").expect(0)
-        check("GUIDs stay GUIDs" in bare.err and "node0" not in bare.out, bare)
+        check("GUIDs are kept" in bare.err and "node0" not in bare.out, bare)
         fabric.pkeyctl("check", fabric.write("bare.yaml", bare.out)).expect(0)
         # the export has hosts that are down if their GUIDs are known
         absent = fabric.write("absent.yaml", ABSENT)

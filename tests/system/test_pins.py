@@ -136,7 +136,7 @@ def test_store_that_is_busy():
             fcntl.flock(lock, fcntl.LOCK_EX)
             fcntl.lockf(lock, fcntl.LOCK_EX)
             result = f.pkeyctl("pin", "drop", "node0001", "--yes").expect(1)
-            check("is writing tables now; nothing was dropped" in result.err, result)
+            check("is writing tables; nothing was dropped" in result.err, result)
             child = f.start(f.pkeyctl_arguments("pin", "drop", "node0001", "--yes"), "drop.log")
             time.sleep(1)
             check_equal(child.poll(), None, "the command that waits")
@@ -245,7 +245,7 @@ def test_replace_beside_a_daemon_that_sweeps():
         check_equal(pins(f)["pins"], before, "pins")
         replace = ask()
         wait_sweeps(f, 2)
-        check("counts as holding nothing" in replace.end(0, "y"), "the result")
+        check("is assumed to have no P_Key" in replace.end(0, "y"), "the result")
         check_equal(pinned(f)[guid_of(f, "impostor")], "node0002 mlx5_0", "the pin")
         check_equal(daemon.stop(), 0, "exit status of pkeyd")
 
@@ -259,7 +259,7 @@ def test_refused():
         known, renamed = guid_of(f, "node0001"), guid_of(f, "node0003")
         for arguments, words in (
                 (["pin", "accept", "node0009"], "no node claims the name 'node0009'"),
-                (["pin", "accept", "node0001", known], "'node0001 mlx5_0' is pinned to %s already" % known),
+                (["pin", "accept", "node0001", known], "'node0001 mlx5_0' is already pinned to %s" % known),
                 (["pin", "accept", "node0001", renamed], "%s calls itself 'node0002 mlx5_0', not 'node0001'" % renamed),
                 (["pin", "accept", "node0002", "0x1"], "0x1 is not a node or port in the fabric"),
                 (["pin", "accept", "node0002", "12"], "'12' is not a GUID"),
