@@ -277,7 +277,7 @@ static int read_option(sd_bus_message *call, struct bus_request *q, sd_bus_error
                 q->releases_stranded = yes;
                 return r < 0 ? r : 0;
         }
-        return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS, "an option is unknown (accepted: Confirm, ReleaseStranded)");
+        return bus_refuse_option(key, "Confirm, ReleaseStranded", error);
 }
 
 static int method_reload_with(sd_bus_message *call, void *userdata, sd_bus_error *error)

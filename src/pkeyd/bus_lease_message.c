@@ -261,15 +261,14 @@ static int read_option(sd_bus_message *call, unsigned accepted, struct read_opti
         while (i < ELEMENTS(options) && strcmp(options[i].key, key) != 0)
                 i++;
         if (i == ELEMENTS(options) || !(accepted & BIT(i)))
-                return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS, accepted == BIT(OPTION_CLIENT) ?
-                                        "an option is unknown (accepted: Client)" :
-                                        "an option is unknown (accepted: Client, IpOverIb, Mtu, ServiceLevel, RateLimit, Keep, Exists)");
+                return bus_refuse_option(key, accepted == BIT(OPTION_CLIENT) ?
+                                         "Client" : "Client, IpOverIb, Mtu, ServiceLevel, RateLimit, Keep, Exists", error);
         if (o->seen & BIT(i))
-                return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS, "%s: is there twice", options[i].key);
+                return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS, "%s: given twice", options[i].key);
         o->seen |= BIT(i);
         r = sd_bus_message_peek_type(call, NULL, &type);
         if (r >= 0 && strcmp(type, options[i].type) != 0)
-                return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS, "%s: has another type (accepted: %s)", options[i].key,
+                return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS, "%s: has the wrong type (accepted: %s)", options[i].key,
                                          options[i].type);
         return r < 0 ? r : sd_bus_message_read(call, "v", options[i].type, (char *) o + options[i].offset);
 }

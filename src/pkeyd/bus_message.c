@@ -7,8 +7,10 @@
 #include <string.h>
 
 #include "util/json.h"
+#include "util/text.h"
 
 #define MAX_QUEUED 64 /* messages that the bus has not taken yet */
+#define MAX_KEY    64 /* bytes of a wrong key that are repeated */
 
 bool bus_queue_is_full(sd_bus *bus)
 {
@@ -30,6 +32,12 @@ int bus_check_size(size_t size, sd_bus_error *error)
         if (size <= BUS_MAX_ANSWER)
                 return 0;
         return sd_bus_error_setf(error, SD_BUS_ERROR_LIMITS_EXCEEDED, "the answer would have more than %u MiB", BUS_MAX_ANSWER >> 20);
+}
+
+int bus_refuse_option(const char *key, const char *accepted, sd_bus_error *error)
+{
+        return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS, "unknown option '%s' (accepted: %s)",
+                                 text_is_printable(key, MAX_KEY) ? key : "...", accepted);
 }
 
 int bus_look_up_sender(sd_bus_message *call, sd_bus_message_handler_t answered, void *userdata, sd_bus_error *error)

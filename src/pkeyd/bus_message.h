@@ -25,6 +25,8 @@ bool bus_queue_is_full(sd_bus *bus);
 int bus_check_queue(sd_bus_message *call, sd_bus_error *error);
 /* Refuses an answer of more than BUS_MAX_ANSWER bytes; size: about. Returns 0, or a negative errno with the error set. */
 int bus_check_size(size_t size, sd_bus_error *error);
+/* Refuses an option that the method does not have; accepted: their names. Returns a negative errno with the error set. */
+int bus_refuse_option(const char *key, const char *accepted, sd_bus_error *error);
 /* Asks the bus for the user of the caller; `answered` gets its answer. Returns 0, or a negative errno, perhaps with the error set;
  * then `answered` is not called. */
 int bus_look_up_sender(sd_bus_message *call, sd_bus_message_handler_t answered, void *userdata, sd_bus_error *error);

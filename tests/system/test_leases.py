@@ -784,14 +784,14 @@ def test_wrong_options():
     with fabric_of() as fabric:
         bus, daemon = serve(fabric, REST_POOLS)
         qos = {"Mtu": ("y", 2), "ServiceLevel": ("y", 0), "RateLimit": ("q", 100)}
-        for more, words in (({"Other": ("b", "true")}, "an option is unknown"), ({"Keep": ("s", "true")}, "Keep: has another type (accepted: b)"),
+        for more, words in (({"Other": ("b", "true")}, "unknown option 'Other' (accepted: Client, IpOverIb"), ({"Keep": ("s", "true")}, "Keep: has the wrong type (accepted: b)"),
                             ({"Mtu": ("y", 2)}, "are set together"), ({**qos, "Mtu": ("y", 3)}, "MTU"), ({**qos, "ServiceLevel": ("y", 16)}, "service level"),
                             ({**qos, "RateLimit": ("q", 101)}, "rate"), ({"Client": ("s", "")}, "Client: is not a valid name"),
                             ({"Client": ("s", "x" * 65)}, "Client: is not a valid name"), ({"Client": ("s", "a:b")}, "Client: is not a valid name")):
             r = edit_with(bus, "a", "add", pool="shared", **more)
             check(isinstance(r, str) and words in r, more, r)
         r = call(bus, "EditWith", "sssqa(ssb)a{sv}", "shared", "a", "add", "0", "0", "2", "Keep", "b", "true", "Keep", "b", "true")
-        check("Keep: is there twice" in r.stderr, r.stderr)
+        check("Keep: given twice" in r.stderr, r.stderr)
         r = edit_with(bus, "a", "add", [("node0001", "", False)] * 17, pool="shared")
         check(isinstance(r, str) and "more than 16 groups" in r, r)
         for groups, what, words in (([("node0001", "both", False)], "add", "membership: is not a membership"), ([("node\x1b", "", False)], "add", "control character"),
@@ -799,7 +799,7 @@ def test_wrong_options():
             r = edit_with(bus, "a", what, groups, pool="shared")
             check(isinstance(r, str) and words in r, r)
         r = call(bus, "ReleaseWith", "sa{sv}", "a", *options(Keep=("b", "true")))
-        check("an option is unknown (accepted: Client)" in r.stderr, r.stderr)
+        check("unknown option 'Keep' (accepted: Client)" in r.stderr, r.stderr)
         edited(edit_with(bus, "a", "add", [("node0001", "", False)] * 16, pool="shared", **qos))
         stop(daemon)
 
