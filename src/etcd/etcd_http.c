@@ -316,7 +316,7 @@ static void handle_error(struct etcd_request *q, const json_t *answer)
         if (!message)
                 message = json_string_value(json_object_get(answer, "error"));
         if (!message) { /* the gateway itself refuses with a line of text */
-                const char *line = q->answer.failed || !q->answer.bytes ? "no answer of etcd" : q->answer.bytes;
+                const char *line = q->answer.failed || !q->answer.bytes ? "no answer from etcd" : q->answer.bytes;
 
                 set_problem(h, "%s: %.*s", endpoint(q), (int) strcspn(line, "\r\n"), printable(line, text));
                 end_request(q, strstr(line, "CommonName") ? -EACCES : -EPROTO, NULL);
@@ -356,7 +356,7 @@ static void handle_answer(struct etcd_request *q, long status)
         if (status != 200) {
                 handle_error(q, answer);
         } else if (!json_is_object(answer)) {
-                set_problem(h, "%s: the answer is not one of etcd's", endpoint(q));
+                set_problem(h, "%s: the answer is not from etcd", endpoint(q));
                 end_request(q, -EPROTO, NULL);
         } else if (q->authenticates) {
                 handle_token(q, answer);
@@ -545,7 +545,7 @@ const char *etcd_http_explain(int r)
 {
         switch (r) {
         case -EHOSTUNREACH:
-                return "no member answers, or they have no majority";
+                return "no member answers, or the cluster has no majority";
         case -EACCES:
                 return "etcd denies access to this user";
         case -EKEYREJECTED:

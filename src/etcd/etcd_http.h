@@ -26,7 +26,7 @@ struct etcd_request;
  *     -EACCES        etcd does not accept the user, the password or the certificate, or the user may not use these keys
  *     -EKEYREJECTED  the certificate of a member was refused, or this host's own cannot be used, and no other member carried out
  *                    the request in time
- *     -EPROTO        the answer is not one of etcd's
+ *     -EPROTO        the answer is not from etcd
  *     -ENOENT        there is no such lease
  *     -ESTALE        the requested revision does not exist any more
  *     -ENOSPC        etcd has no space left (its alarm)

@@ -219,7 +219,7 @@ static int reload(struct door *d)
         if (r < 0)
                 return r;
         if (!listeners_are_from_systemd(d->listeners) && !is_same_listen(before, s->conf->rest))
-                door_log(&d->journal, DOOR_EVENT_LISTEN_DIFFERS, "`listen` has changed: restart pkeyd-rest to listen at other addresses");
+                door_log(&d->journal, DOOR_EVENT_LISTEN_DIFFERS, "`listen` has changed: restart pkeyd-rest to listen on other addresses");
         return put_in_force(d, s);
 }
 
@@ -233,9 +233,9 @@ static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *inf
                 return 0;
         (void) sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, clock_now());
         if (reload(d) == 0)
-                door_log(&d->journal, DOOR_EVENT_READY, "%s was read again, and is in force", d->file);
+                door_log(&d->journal, DOOR_EVENT_READY, "%s was reloaded", d->file);
         else
-                door_log(&d->journal, DOOR_EVENT_CONF_REFUSED, "%s was refused; what was in force stays", d->file);
+                door_log(&d->journal, DOOR_EVENT_CONF_REFUSED, "%s was refused; the previous configuration stays in force", d->file);
         (void) sd_notify(0, "READY=1");
         return 0;
 }
@@ -323,7 +323,7 @@ int door_run(const struct options *o)
         if (r >= 0) {
                 const struct rest_conf *c = d.servers->conf->rest;
 
-                door_log(&d.journal, DOOR_EVENT_READY, "serves %zu client%s at %zu address%s, with %s", c->n_clients,
+                door_log(&d.journal, DOOR_EVENT_READY, "serving %zu client%s on %zu address%s, with %s", c->n_clients,
                          text_plural(c->n_clients), listeners_n(d.listeners), listeners_n(d.listeners) == 1 ? "" : "es",
                          c->tls_certificate ? "TLS" : "http");
                 (void) sd_notify(0, "READY=1");

@@ -244,7 +244,7 @@ static void take_edit(struct job *job, sd_bus_message *m)
         const char *text = r < 0 ? NULL : rest_edit_text(a, answer.text);
 
         if (!text)
-                fail_here(job, "the answer of pkeyd cannot be read: ", r < 0 ? r : -ENOMEM);
+                fail_here(job, "cannot parse pkeyd's answer: ", r < 0 ? r : -ENOMEM);
         else
                 answer_change(job, rest_edit_outcome(&job->reply.change, answer.outcome, answer.code), text);
 }
@@ -302,7 +302,7 @@ static void take_answer(struct job *job)
             : job->stage == JOB_READS_PORTS ? lease_messages_read_ports(a, m, &job->view)
                                             : lease_messages_read_default(m, &job->view);
         if (r < 0)
-                fail_here(job, "the answer of pkeyd cannot be read: ", r);
+                fail_here(job, "cannot parse pkeyd's answer: ", r);
 }
 
 /* The view is current, because no other change of this pool is on its way. */
@@ -464,7 +464,7 @@ static void start(struct jobs *j, struct http_request *q, unsigned needs)
                 return;
         }
         if (queue != &j->reads && is_full(queue)) {
-                http_refuse(q, 503, "too many changes of this pool wait already");
+                http_refuse(q, 503, "too many changes of this pool are already waiting");
                 return;
         }
         push(queue, STEAL(job));

@@ -96,7 +96,7 @@ static int add(struct listeners *l, sd_event *event, int fd)
 
 /* --- opening ------------------------------------------------------------------------------------------------------------ */
 
-/* Returns the descriptor or negative errno. [::] takes IPv4, too, unless the door also listens at an IPv4 address. */
+/* Returns the descriptor or negative errno. [::] takes IPv4, too, unless the door also listens on an IPv4 address. */
 static int open_socket(const char *text, bool only_v6)
 {
         struct sockaddr_storage address;
@@ -134,7 +134,7 @@ static int open_all(struct listeners *l, sd_event *event, const struct rest_conf
                 if (fd < 0)
                         return findings_error(findings, FINDING_FILE_UNREADABLE,
                                               "choose another address in `listen`, or let systemd open it: pkeyd-rest.socket",
-                                              "cannot listen at %s: %s", c->listen[i], strerror(-fd));
+                                              "cannot listen on %s: %s", c->listen[i], strerror(-fd));
                 r = add(l, event, fd);
         }
         return r;
@@ -169,7 +169,7 @@ int listeners_new(sd_event *event, const struct rest_conf *conf, listeners_accep
                 r = n > 0 ? take_from_systemd(l, event, n, findings) : open_all(l, event, conf, findings);
         if (r >= 0 && l->n == 0)
                 r = findings_error(findings, FINDING_KEY_MISSING, "set `listen` in rest.yaml, or start pkeyd-rest.socket",
-                                   "there is no address to listen at");
+                                   "there is no address to listen on");
         if (r < 0)
                 return r;
         *ret = STEAL(l);

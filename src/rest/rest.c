@@ -172,7 +172,7 @@ static int match(struct rest_exchange *x, const char *const *words, size_t n, co
         }
         if (pattern)
                 return refuse_method(x, pattern);
-        return rest_fail(x, 404, "pkeyd does not serve this path: it has the partitions of UFM's API only");
+        return rest_fail(x, 404, "pkeyd does not serve this path: only the partition part of UFM's API is served");
 }
 
 /* The route of a request, and the values in its path. */

@@ -15,7 +15,7 @@ typedef int key_reader(struct rest_exchange *x, const json_t *j);
 static int read_pkey(struct rest_exchange *x, const json_t *j)
 {
         if (!json_is_string(j))
-                return rest_fail(x, 400, "pkey: is not a string (accepted: a string as \"0x5\")");
+                return rest_fail(x, 400, "pkey: is not a string (accepted: a string such as \"0x5\")");
         return rest_read_changed_p_key(x, json_string_value(j), &x->reply->change.base);
 }
 
@@ -55,7 +55,7 @@ static int set_hosts(struct rest_exchange *x, const char *text)
 {
         if (!text || !text_has_only(text, REST_MAX_NODE_LIST, TEXT_LETTERS_AND_DIGITS "-_.,[]"))
                 return rest_fail(x, 400, "hosts_names: is not a node list (accepted: a string of at most %u letters, digits and "
-                                 "-_.,[], as \"node[01-04]\")", REST_MAX_NODE_LIST);
+                                 "-_.,[], such as \"node[01-04]\")", REST_MAX_NODE_LIST);
         x->hosts = arena_strdup(x->arena, text);
         return x->hosts ? 0 : -ENOMEM;
 }
@@ -127,7 +127,7 @@ static int refuse_key(struct rest_exchange *x, const char *name, const struct ke
 
         for (size_t i = 0; i < n; i++)
                 text_add(&t, "%s%s", i > 0 ? ", " : "", keys[i].name);
-        return rest_fail(x, 400, "key %s is unknown here (accepted: %s)", rest_quote(x, name), rest_text(x, &t));
+        return rest_fail(x, 400, "unknown key %s (accepted: %s)", rest_quote(x, name), rest_text(x, &t));
 }
 
 /* Reads the keys of a body. */

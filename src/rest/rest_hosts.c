@@ -70,7 +70,7 @@ static int parse_list(struct hosts *h, const char *text, size_t n)
 
         r = r ?: hostlist_parse(x->arena, text, n, &error, &h->lists[h->n_lists]);
         if (r == -EBADMSG)
-                return error.text ? rest_fail(x, 400, "hosts_names: %s: %s (accepted: a node list, as \"node[01-04],gpu7\")",
+                return error.text ? rest_fail(x, 400, "hosts_names: %s: %s (accepted: a node list such as \"node[01-04],gpu7\")",
                                               rest_quote(x, arena_strndup(x->arena, text, n) ?: ""), error.text)
                                   : -ENOMEM;
         h->n_lists += r == 0;

@@ -87,7 +87,7 @@ int rest_set_members(struct rest_exchange *x, struct rest_member *members, size_
                 if (!last || last->guid.v != members[i].guid.v)
                         members[c->n_members++] = members[i];
                 else if (last->membership != members[i].membership)
-                        return rest_fail(x, 400, "guids: %016" PRIx64 " is there twice, with different memberships", last->guid.v);
+                        return rest_fail(x, 400, "guids: %016" PRIx64 " is given twice, with different memberships", last->guid.v);
         }
         c->members = members;
         return 0;

@@ -41,7 +41,7 @@ static const char *explain(int r)
         case EUCLEAN:
                 return "it is damaged";
         case EHOSTUNREACH:
-                return "no member of the cluster answers, or they have no majority";
+                return "no member answers, or the cluster has no majority";
         default:
                 return strerror(-r);
         }

@@ -68,7 +68,7 @@ class Door:
         limit = ["prlimit", "--nofile=%d" % files] if files else []
         self.process = fabric.start([*limit, program("pkeyd-rest"), "--config", self.file, *arguments], os.path.basename(self.log),
                                     **environment)
-        self.wait_text(": serves")
+        self.wait_text(": serving")
 
     def configure(self, more="", clients=None):
         """Writes rest.yaml."""

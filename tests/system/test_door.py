@@ -66,7 +66,7 @@ def test_command_line():
         r = place.run([*door, "--check", "--config", good]).expect(1)
         check("it can be read by others" in r.err and "chown root:pkeyd-rest, chmod 640" in r.err, r)
         os.chmod(good, 0o640)
-        check("there is no address to listen at" in place.run([*door, "--config", good]).expect(1).err, "no address")
+        check("there is no address to listen on" in place.run([*door, "--config", good]).expect(1).err, "no address")
         loopback()
         with socket.socket() as s:
             s.bind(("127.0.0.1", 0))
@@ -74,7 +74,7 @@ def test_command_line():
             place.write("good.yaml", "listen: 127.0.0.1:%d\nclients: {}\n" % s.getsockname()[1])
             os.chmod(good, 0o640)
             r = place.run([*door, "--config", good]).expect(1)
-            check("cannot listen at 127.0.0.1:%d: Address already in use" % s.getsockname()[1] in r.err, r)
+            check("cannot listen on 127.0.0.1:%d: Address already in use" % s.getsockname()[1] in r.err, r)
 
 
 def test_logins():
@@ -158,7 +158,7 @@ def test_errors_of_pkeyd():
             answer = edit(lambda call, name=name: call.refuse(name, "a reason")).expect(503, "pkeyd is not available: a reason")
             check_equal(NOT_KNOWN in str(answer), may_be_stored, "%s: %s" % (name, answer))
         edit(lambda call: call.refuse("org.freedesktop.DBus.Error.InvalidArgs", "a reason")).expect(400, "a reason")
-        answer = edit(lambda call: call.answer("s", body_of(("s", "edited")))).expect(503, "the answer of pkeyd cannot be read")
+        answer = edit(lambda call: call.answer("s", body_of(("s", "edited")))).expect(503, "cannot parse pkeyd's answer")
         check(NOT_KNOWN in str(answer), answer)
         for findings, status in (((("warning", "lease.none", "a warning"), ("error", "lease.index0-taken", "an error"),
                                    ("error", "lease.refused", "another")), 409), ((("note", "lease.none", "a note"),), 503)):
@@ -222,7 +222,7 @@ def test_leases_of_pkeyd():
         check_equal(answer({**odd, **one}, other).expect(200).json(), expected, "with odd keys")
         for bad in ({"State": ("u", 1)}, {"Id": ("t", 1)}, {"PKey": ("q", 0)}, {"PKey": ("u", 0x12000)}, {"Mtu": ("q", 0x104)},
                     {"ServiceLevel": ("u", 0x100)}, {"RateLimit": ("t", 1 << 32)}):
-            answer(one, {**other, **bad}).expect(503, "the answer of pkeyd cannot be read")
+            answer(one, {**other, **bad}).expect(503, "cannot parse pkeyd's answer")
         door.stop()
 
 
@@ -307,7 +307,7 @@ def test_changes_and_reload():
         second = send(door, "POST", PKEYS, change(0x2001))
         place.write("rest.yaml", read_file(door.file).replace("kube:", "cube:").replace("tenants", "others"))
         os.chmod(door.file, 0o640)
-        door.reload("was read again, and is in force")
+        door.reload("was reloaded")
         door.request("GET", VERSION).expect(401)
         pkeyd.on["ListWhole"] = None
         edit.answer(*edited())
@@ -341,7 +341,7 @@ def test_late_answer():
         edit.answer(*edited())
         door.wait_text("client kube at 127.0.0.1: add P_Key 0x2000: stored")
         door.configure("limits: {time: 30m}\n")
-        door.reload("was read again, and is in force")
+        door.reload("was reloaded")
         last = send(door, "POST", PKEYS, change(0x2002))
         edit = pkeyd.next_call("EditWith")
         check_equal(edit.texts[1], "rest:0x2002", "the next change")
@@ -359,7 +359,7 @@ def test_many_changes():
         waiting = [send(door, "POST", PKEYS, change(0x2000))]
         pkeyd.next_call("EditWith")
         waiting += [send(door, "POST", PKEYS, change(0x2000)) for _ in range(64)]
-        door.request("POST", PKEYS, change(0x2000)).expect(503, "too many changes of this pool wait already")
+        door.request("POST", PKEYS, change(0x2000)).expect(503, "too many changes of this pool are already waiting")
         door.get(V3_PKEYS, headers=SLURM)
         of_slurm = send(door, "POST", V3_PKEYS, change(0x1000), headers=SLURM)
         pkeyd.next_call("EditWith").answer(*edited())
@@ -380,7 +380,7 @@ def test_changes_that_nobody_awaits():
         waiting += [send(door, "POST", PKEYS, change(0x2001)) for _ in range(64)]
         check_equal([status_of(c) for c in waiting], [503] * 65, "pkeyd does not answer")
         door.configure("limits: {time: 30m}\n")
-        door.reload("was read again, and is in force")
+        door.reload("was reloaded")
         others = [send(door, "POST", PKEYS, change(base)) for base in (0x2002, 0x2003)]
         edit.answer(*edited())
         for c, base in zip(others, (0x2002, 0x2003)):
@@ -626,7 +626,7 @@ def test_tls():
         place.write("server.crt", read_file(place.path("misused.crt")))
         place.write("server.key", read_file(place.path("misused.key")))
         os.chmod(place.path("server.key"), 0o640)
-        door.reload("was read again, and is in force")
+        door.reload("was reloaded")
         r = subprocess.run(["curl", "-sv", "--cacert", place.path("ca.crt"), "https://localhost:%d/" % door.port], stdout=subprocess.DEVNULL,
                            stderr=subprocess.PIPE, text=True)
         check("O=Example; CN=nico" in r.stderr, r.stderr)
@@ -637,11 +637,11 @@ def test_tls():
             before = read_file(place.path(name))
             place.write(name, text)
             os.chmod(place.path(name), mode)
-            door.reload("was refused; what was in force stays")
+            door.reload("was refused; the previous configuration stays in force")
             check(words in door.text(), door.text())
             place.write(name, before)
             os.chmod(place.path(name), 0o640)
-        door.reload("was read again, and is in force")
+        door.reload("was reloaded")
         door.stop()
 
 
@@ -652,23 +652,23 @@ def test_reload():
         door.request("GET", VERSION, connection=c).expect(200)
         door.configure(clients="  new: {password: %s, pool: p}\n" % hash_of("y"), more="limits: {requests: 2}\n")
         door.request("GET", VERSION, headers=basic("new", "y")).expect(401)
-        door.reload("was read again, and is in force")
+        door.reload("was reloaded")
         check_equal(c.sock.recv(1), b"", "an idle connection from before")
         door.request("GET", VERSION, headers=basic("new", "y")).expect(200)
         good = read_file(door.file)
         for text, words in (("clients: {a: {password: hush, pool: p}}\n", "clients.a.password"), ("", "clients")):
             place.write("rest.yaml", text)
             os.chmod(door.file, 0o640)
-            door.reload("was refused; what was in force stays")
+            door.reload("was refused; the previous configuration stays in force")
             check(words in door.text() and "hush" not in door.text(), door.text())
             door.request("GET", VERSION, headers=basic("new", "y"))
         place.write("rest.yaml", good.replace("127.0.0.1:%d" % door.port, "127.0.0.1:%d" % free_port()).replace("kube:", "cube:"))
         os.chmod(door.file, 0o640)
-        door.reload("restart pkeyd-rest to listen at other addresses")
+        door.reload("restart pkeyd-rest to listen on other addresses")
         door.request("GET", VERSION).expect(401)  # kube is gone, though its password was right before
         door.request("GET", VERSION, headers=basic("cube", PASSWORD)).expect(200)
         for _ in range(10):
-            door.reload("was read again, and is in force")
+            door.reload("was reloaded")
         wait_for(lambda: descriptors(door.process) < 20, lambda: "the descriptors of former servers to be closed: %d" % descriptors(door.process))
         door.stop()
 
@@ -695,7 +695,7 @@ def test_half_a_request():
 
         before = begin_request(door)
         door.configure(clients="", more="limits: {body: 1024, time: 30m}\n")
-        door.reload("was read again, and is in force")
+        door.reload("was reloaded")
         after = begin_request(door)
         finish(before)
         idle = door.connect()
@@ -732,7 +732,7 @@ def test_addresses():
             raise Skip("there is no IPv6: %s" % error)
         for listen, count in (("'[::]:{0}'", "1 address"), ("['[::]:{0}', '127.0.0.1:{0}']", "2 addresses")):
             door = Door(place, listen=listen)
-            check("serves 2 clients at %s," % count in door.text(), door.text())
+            check("serving 2 clients on %s," % count in door.text(), door.text())
             door.get(VERSION)
             door.get(VERSION, connection=http.client.HTTPConnection("::1", door.port, timeout=PATIENCE))
             door.request("GET", VERSION, headers=basic("kube", "wr0ng")).expect(401)
@@ -775,7 +775,7 @@ def test_sockets_of_systemd():
     with Place() as place, passed_socket() as s:
         pid = start_with_socket(place, s)
         try:
-            wait_for(lambda: "serves 1 client at 1 address" in read_file(place.path("passed.err")), "pkeyd-rest to listen")
+            wait_for(lambda: "serving 1 client on 1 address" in read_file(place.path("passed.err")), "pkeyd-rest to listen")
             status = subprocess.run(["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", "-u", "kube:" + PASSWORD,
                                      "http://127.0.0.1:%d%s" % (s.getsockname()[1], VERSION)], stdout=subprocess.PIPE, text=True).stdout
             check_equal(status, "200", "status at the passed socket")

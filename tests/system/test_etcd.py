@@ -485,7 +485,7 @@ def test_no_majority():
         pair.cluster.kill(0)
         pair.cluster.kill(2)
         n = pair.n_sets(first)
-        a.wait_text("no member answers, or they have no majority", after=seen)
+        a.wait_text("no member answers, or the cluster has no majority", after=seen)
         pair.policy.add("two", 0x0011, {"ALL_CAS": "full"})
         pair.reload(first)
         wait_for(lambda: "nothing is written, because the store cannot be used: no member answers" in a.status(), "the status")

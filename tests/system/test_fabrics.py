@@ -299,7 +299,7 @@ def test_rest():
             head.start(name)
         site = head.fabrics["storage"]
         door = Door(site, head.bus, arguments=("--fabric", "storage"), clients="")
-        check("pkeyd-rest@storage: serves" in door.text(), "the log does not name the fabric:", door.text())
+        check("pkeyd-rest@storage: serving" in door.text(), "the log does not name the fabric:", door.text())
         guid = "%016x" % site.topology.port_guid("node0002")
         door.request("POST", "/ufmRest/resources/pkeys/", {"pkey": "0x2001", "membership": "full", "guids": [guid]}).expect(200)
         leases = {name: [lease["id"] for lease in head.pkeyctl(name, "lease", "list", "--json").json()["leases"]]

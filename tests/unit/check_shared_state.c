@@ -266,7 +266,7 @@ START_TEST(no_majority)
         etcd_cluster_pause(&cluster, 1);
         ck_assert_int_eq(commit(&one, 2), -EHOSTUNREACH);
         ck_assert(!state_holds_lock(&one));
-        check_report(&one, "no member answers, or they have no majority (http://127.0.0.1:");
+        check_report(&one, "no member answers, or the cluster has no majority (http://127.0.0.1:");
         ck_assert_int_eq(try_lock(&one, &holder), -EHOSTUNREACH);
         ck_assert_int_eq(commit(&one, 2), -EHOSTUNREACH);
         check_no_report(&one); /* not again */
