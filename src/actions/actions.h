@@ -5,7 +5,7 @@
  * actions/: what control and its shells exchange.
  *
  *     event      what happened: from the shell to control
- *     action     what is to be done: from control to the shell
+ *     action     what to do: from control to the shell
  *     snapshot   the fabric as it was read, which both may hold
  *
  * An action is data: a shell can carry it out on an event loop, blocking, or in virtual time, and a test can read it. Each action
