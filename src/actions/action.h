@@ -3,7 +3,7 @@
 
 /*
  * The actions that a shell carries out for control. Where an arrow points to an event (event.h), the shell answers with it, and
- * control gives no other action of that kind before.
+ * control gives no further action of that kind until then.
  *
  * Pointers are valid until the shell calls control again, with these exceptions: a stage, a transaction and the bytes of a file
  * are valid until the answer.

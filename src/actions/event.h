@@ -33,7 +33,7 @@ enum control_event_kind {
         CONTROL_N_EVENTS,
 };
 
-/* What the store has, and what the files have. Control takes all of it, in case of an error, too. */
+/* What the store has, and what the files have. Control takes ownership of all of it, also after an error. */
 struct control_start {
         struct remembered *remembered;
         struct generation *in_force;   /* when pkeyd last ran; NULL: not known */
@@ -95,7 +95,7 @@ struct control_event {
                 struct {
                         struct origin by;
                         uint64_t request;    /* as of a candidate */
-                        uint64_t generation; /* UNDO: it is not undone unless it is in force; 0: whichever is */
+                        uint64_t generation; /* to undo, refused unless it is in force; 0: the one in force */
                 } asked;                                   /* CONFIRM, UNDO */
                 struct lease_request lease;
                 struct verbs_event verbs;

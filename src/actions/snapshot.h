@@ -33,8 +33,8 @@ int snapshot_prepare(struct snapshot *s);
 /* Updates the tables of ports that were read, or could not be read, in `seen` (of the same subnet). */
 void snapshot_merge(struct snapshot *s, const struct observed *seen);
 
-/* Adds the tables that were read in `seen` to the knowledge, and takes tables that were not read in the snapshot from there: a
- * survey while OpenSM wrote may have read an older state. wall: seconds since 1970. Returns 0 or -ENOMEM. */
+/* Adds to the knowledge the tables that `seen` read, then fills from it the tables that the snapshot could not read (a survey that
+ * ran while OpenSM wrote may be older). wall: seconds since 1970. Returns 0 or -ENOMEM. */
 int snapshot_learn(struct snapshot *s, struct knowledge *k, const struct observed *seen, uint64_t wall);
 
 /* The failed ports, snapshot_n_failed() of them, in the arena a. NULL: out of memory. */

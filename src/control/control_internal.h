@@ -101,7 +101,7 @@ struct kept_policy {
         uint64_t generation;
 };
 
-#define KEPT_POLICY_MAX ((size_t) 64 << 20) /* bytes; a sweep of the fabric makes it small again */
+#define KEPT_POLICY_MAX ((size_t) 64 << 20) /* bytes; if what is kept grows larger, it is made anew */
 
 /* The lock of a sweep. */
 struct sweep_lock {
@@ -115,7 +115,7 @@ struct sweep_lock {
 struct sweep {
         enum sweep_kind kind;
         usec_t began;
-        uint64_t first_serial;        /* of requests that came after it began */
+        uint64_t first_serial;        /* of the first request after the sweep began */
         struct arena *arena;          /* for data that lives as long as the sweep */
         struct m_keys *m_keys;        /* of the settings when the sweep began, which a reload may have replaced since */
         struct port_key port;         /* the port that the sweep works through */
@@ -138,14 +138,14 @@ struct sweep {
         struct findings conf_findings; /* about `conf` */
 
         /* the decision */
-        uint64_t decided_serial;      /* of requests that came after it */
+        uint64_t decided_serial;      /* of the first request after it */
         struct generation *generation; /* by which the sweep decided; holds a reference */
         const struct policy *policy;  /* of it, with the leases */
         struct plan_options options;
         struct reconciled decision;
         const struct plan *confirmed; /* by a person; NULL: none */
         struct lease_part part;
-        bool leases_changed;          /* since the plan before: what differs now is no drift */
+        bool leases_changed;          /* since the plan before, so a difference is not drift */
 
         /* what is written */
         struct apply *apply;
@@ -172,7 +172,7 @@ struct control {
 
         /* for the shell */
         struct control_status status;    /* control keeps some members only here; it sets the others after each event */
-        char text[CONTROL_TEXT_MAX - 100], status_text[CONTROL_TEXT_MAX]; /* the latter with refused files */
+        char text[CONTROL_TEXT_MAX - 100], status_text[CONTROL_TEXT_MAX]; /* status_text adds that files were refused */
         struct control_results results;
         struct log *log;
         struct control_action actions[MAX_ACTIONS]; /* a ring */

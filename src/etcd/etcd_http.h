@@ -37,7 +37,7 @@ struct etcd_request;
  * answer: borrowed; NULL unless r is 0. */
 typedef void (*etcd_answer_handler)(int r, json_t *answer, void *userdata);
 
-/* Returns a clause that says what such an error means, static; NULL: nothing else than strerror(). */
+/* Returns a clause that says what such an error means, static; NULL: strerror() says it. */
 const char *etcd_http_explain(int r);
 
 /* Borrows the configuration and the loop. Returns 0, -ENOMEM or a negative errno. */

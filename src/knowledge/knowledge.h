@@ -160,10 +160,10 @@ int knowledge_see_subnet(struct knowledge *k, const struct subnet *s, usec_t now
 
 /* Until the next discovery every absent port may be back and communicate. Call knowledge_set_policy() after it. */
 void knowledge_doubt_absence(struct knowledge *k);
-/* The same, but only after the time `when`, which may be over. */
+/* The same, but only after the time `when`, which may be in the past. */
 void knowledge_doubt_absence_after(struct knowledge *k, usec_t when, usec_t now);
-/* Counts absent ports so under the policy that is set, if that time is over by now. To be called before more is judged by that
- * policy. Returns 0, or -ENOMEM: then nothing can be judged. */
+/* If that time has come, counts absent ports as possibly back, by the policy that is set. To be called before more is judged by
+ * that policy. Returns 0, or -ENOMEM: then nothing can be judged. */
 int knowledge_heed_time(struct knowledge *k, usec_t now);
 
 /* Sets another absent_hold: ports that are absent for longer do not count. Call knowledge_set_policy() after it. */
@@ -214,7 +214,7 @@ int knowledge_suspect_block(struct knowledge *k, uint32_t record, uint16_t block
 /* Records that another pkeyd may carry out the policy (knowledge_set_policy()): from now on each table may hold what it lacks of
  * it. Returns 0 or -ENOMEM. */
 int knowledge_suspect_policy(struct knowledge *k);
-/* The other writer got the file with all writes expected since the last call (asked), or did not get it. */
+/* asked: the other writer got the file with the writes expected since the last call; false: it did not. */
 void knowledge_settle_expected(struct knowledge *k, bool asked);
 /* Removes the last expected block with these entries: the other writer did not get it. */
 void knowledge_retract_block(struct knowledge *k, uint32_t record, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES]);

@@ -49,7 +49,7 @@ struct knowledge {
         struct counts counts;
         usec_t now, absent_hold;       /* `now` and `wall` are the time of the last discovery; 0: there was none */
         uint64_t wall;
-        usec_t doubt_at;               /* after this time absent ports may be back; USEC_INFINITY: never, or they count so */
+        usec_t doubt_at;               /* after this time absent ports may be back; USEC_INFINITY: never, or they count as back */
         bool is_stored;                /* the time of the last discovery is in the store */
 };
 

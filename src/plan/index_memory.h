@@ -44,12 +44,12 @@ DEFINE_CLEANUP(struct index_memory *, index_memory_free)
 /* The freed indexes of one port, oldest first. The array is valid until the memory changes. */
 const struct freed_index *index_memory_get(const struct index_memory *m, struct guid node_guid, uint8_t port, size_t *ret_n);
 
-/* Takes that an index changed from one value to another (0: unused), by a write of pkeyd or (lost) by another program. Call it for
- * each entry that is seen to change. Returns 0 or -ENOMEM. */
+/* Records that an index changed from one value to another (0: unused), by a write of pkeyd or (lost) by another program. Call it
+ * for each entry that is seen to change. Returns 0 or -ENOMEM. */
 int index_memory_note(struct index_memory *m, struct guid node_guid, uint8_t port, uint16_t index, struct p_key before,
                       struct p_key after, bool lost);
 
-/* Takes that a Set put `key` at an index that was free before and is free now, if the Set was carried out. An index that is
+/* Records that a Set put `key` at an index that was free before and is free now, if the Set was carried out. An index that is
  * remembered already stays as it is. Otherwise it counts as lost before all others, which are more likely to have been used; of
  * such guesses the latest comes first. Returns 0 or -ENOMEM. */
 int index_memory_note_open(struct index_memory *m, struct guid node_guid, uint8_t port, uint16_t index, struct p_key key);

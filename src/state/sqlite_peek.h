@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A glance at a store (sqlite_store.h) that may be in use: for completion, which must neither wait nor change anything. */
+/* Reads a store (sqlite_store.h) that may be in use: for completion, which must neither wait nor change anything. */
 
 #include "store/store.h"
 

@@ -7,7 +7,7 @@
 
 #include "session/session.h"
 
-/* How long a command waits for another process that writes tables, and how often it looks. */
+/* How long a command waits for another process that writes tables, and how often it tries. */
 #define PATIENCE (10 * USEC_PER_SEC)
 #define STEP     (USEC_PER_SEC / 4)
 

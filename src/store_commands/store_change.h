@@ -9,7 +9,7 @@
 /* Adds what the fabric shows now to ctx->remembered, which was read before, so that a person can be shown both. Returns 0 or
  * -ENOMEM. */
 int store_see_fabric(struct context *ctx);
-/* The user who ran sudo, or whose process it is. NULL: out of memory. */
+/* The user behind sudo, else the owner of this process. NULL: out of memory. */
 const char *store_get_user(struct context *ctx);
 
 /* Changes ctx->remembered, and puts what changed. is_reread: another process had stored something, so ctx->remembered and

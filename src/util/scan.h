@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Takes a text apart from its front. A text need not end with a NUL. */
+/* Parses a text from its beginning. It need not end with a NUL. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -12,6 +12,7 @@ struct scan {
 
 /* Takes blanks and tabs. Returns false if there is none. */
 bool scan_blanks(struct scan *s);
+/* These return false, and take nothing, if the text does not go on with it. */
 bool scan_char(struct scan *s, char c);
 bool scan_word(struct scan *s, const char *word);
 /* Takes digits of this base. Returns false, and takes nothing, if there is none or the value exceeds max. */

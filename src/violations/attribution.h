@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * A report as a sentence, one line that a tired admin understands: what happened, at which port, how often and since when, and the
- * likely cause. attribution.c and attribution_storm.c choose the cause:
+ * A report as a sentence, in one line: what happened, at which port, how often and since when, and the likely cause. attribution.c
+ * and attribution_storm.c choose the cause:
  *
  *     counter  It does not show the P_Key. The sentence states which other packets the counter may have counted, and then the last
  *              loss of a membership by the host behind the port; if that is long ago, its last change, or that it had none.

@@ -52,10 +52,10 @@ enum poll_answer {
 struct poll_block_state {
         enum poll_progress progress;
         enum poll_answer answer;
-        bool is_unconfirmed; /* it moved, and is not checked yet */
-        uint64_t cycle;      /* in which it was last requested while it was silent */
+        bool is_unconfirmed; /* a counter moved; the check of the host has not ended */
+        uint64_t cycle;      /* of its last request while silent */
         uint64_t values[PMA_N_COUNTERS]; /* as they were read last; PortInfo has only the first */
-        unsigned bits;       /* of them; 0: never read */
+        unsigned bits;       /* width of the counters: 8, 16 or 64; 0: never read */
 };
 
 struct poll_target {

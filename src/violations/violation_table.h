@@ -10,7 +10,7 @@
 #include "violations/hosts.h"
 #include "violations/list.h"
 
-/* The first makes room first. */
+/* When the table is full, the first entry of the first list that has one is used anew. */
 enum life {
         LIFE_IDLE,   /* no episode; sorted by when the last one ended */
         LIFE_QUIET,  /* the episode is over, which waits for a summary */
