@@ -166,8 +166,8 @@ static bool has_to_undo(const struct generation *g)
         return g->facts.undoes > 0 && strcmp(g->facts.outcome, reload_outcome_to_string(RELOAD_CARRIED_OUT)) != 0;
 }
 
-/* A generation that saw a master SM stays in audit mode: an SM that is gone may return at any time. */
-static void check_beside_sm(struct control *c)
+/* Puts the generation in audit mode for good if there is a master SM: an SM that is gone may return at any time. */
+static void audit_beside_sm(struct control *c)
 {
         struct sweep *s = &c->sweep;
 
@@ -221,7 +221,7 @@ int sweep_plan(struct control *c, struct generation *g, struct findings *finding
         plan_options_from_settings(g->settings, &s->options);
         s->options.known = &c->known;
         s->options.layout = g->layout;
-        check_beside_sm(c);
+        audit_beside_sm(c);
         c->status.numbers.n_plans++;
         r = bind_names(c);
         if (r == 0 && g != c->in_force)
