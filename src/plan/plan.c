@@ -341,7 +341,7 @@ static const struct p_key *find_cut_off(const struct planner *pl, uint32_t port)
                      : NULL;
 }
 
-static void wanted_enforcement(struct planner *pl, uint32_t port, bool *ret_inbound, bool *ret_outbound)
+static void decide_enforcement(struct planner *pl, uint32_t port, bool *ret_inbound, bool *ret_outbound)
 {
         const struct subnet *s = pl->desired->subnet;
         const struct subnet_node *node = subnet_port_node(s, &s->ports[port]);
@@ -401,7 +401,7 @@ static int plan_enforcement(struct planner *pl, uint32_t port)
         bool now[2] = { t->enforce_inbound, t->enforce_outbound }, want[2], between[2], relaxes, enforces;
         int r = 0;
 
-        wanted_enforcement(pl, port, &want[0], &want[1]);
+        decide_enforcement(pl, port, &want[0], &want[1]);
         between[0] = now[0] && want[0];
         between[1] = now[1] && want[1];
         if (pl->plan->final_tables[port] && filters_peer_now(pl, port))
