@@ -103,7 +103,7 @@ static size_t n_held(const struct control *c)
         return n;
 }
 
-static void describe_outcome(struct control *c, const struct watch_report *report)
+static void set_outcome_status(struct control *c, const struct watch_report *report)
 {
         const struct generation *g = c->sweep.generation;
         uint32_t n_silent = c->status.ports.silent;
@@ -221,7 +221,7 @@ static bool compare_and_report(struct control *c)
                 event_text_held(c->log, g, c->snapshot->subnet, &c->known, c->status.held, c->wall / USEC_PER_SEC,
                                 &c->held_reported);
         reload_announce(c);
-        describe_outcome(c, &report);
+        set_outcome_status(c, &report);
         g->carried_out = true;
         verbs_check_expect(c->verbs, c->now, g, c->sweep.decision.desired, c->snapshot->observed, c->host_guids, c->n_host_guids);
         if (first)
