@@ -203,7 +203,7 @@ int lease_wait(struct leases *l, struct lease *lease, const struct lease_waiter 
         return 0;
 }
 
-static void print_answer(struct lease_answer *a, const struct lease *lease)
+static void format_answer(struct lease_answer *a, const struct lease *lease)
 {
         const char *why = lease->why ?: "";
 
@@ -253,7 +253,7 @@ static void push_answer(struct leases *l, const struct lease *lease, const struc
         *a = (struct lease_answer) {
                 .request = waiter->request, .outcome = outcome, .lease = lease->state == LEASE_ENDED ? NULL : lease,
         };
-        print_answer(a, lease);
+        format_answer(a, lease);
         l->n_ready++;
         l->n_waiting--;
 }
@@ -345,7 +345,7 @@ static void pass_on(struct leases *to, bool is_own, const struct lease *lease, c
                 return;
         a = &to->ready[to->n_ready++];
         *a = (struct lease_answer) { .request = waiter->request, .outcome = is_done ? LEASE_IS_RELEASING : LEASE_ELSEWHERE };
-        print_answer(a, lease);
+        format_answer(a, lease);
 }
 
 void leases_pass_on(struct leases *from, struct leases *to)
