@@ -43,7 +43,7 @@ void report_scheduler_count(struct report_scheduler *s, usec_t now, uint32_t ent
         violation_table_set_life(s->table, entry, LIFE_ACTIVE);
 }
 
-void report_scheduler_update(struct report_scheduler *s, uint32_t entry)
+void report_scheduler_consider(struct report_scheduler *s, uint32_t entry)
 {
         const struct violation_entry *e = entry_at(s, entry);
         bool exceeds_threshold = e->record.unreported > 0 && e->in_interval >= s->config.threshold;
@@ -71,7 +71,7 @@ static void cool_down(struct report_scheduler *s, usec_t now)
 
         while ((i = first_of(s, REPORT_COOLING)) != VIOLATION_NONE && cool_at(s, entry_at(s, i)) <= now) {
                 violation_table_set_report_state(s->table, i, REPORT_NONE);
-                report_scheduler_update(s, i);
+                report_scheduler_consider(s, i);
         }
 }
 

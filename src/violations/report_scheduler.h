@@ -20,8 +20,9 @@ struct report_scheduler {
 
 /* The entry counted n more violations; since: when it was last sampled without them. */
 void report_scheduler_count(struct report_scheduler *s, usec_t now, uint32_t entry, uint64_t n, usec_t since);
-/* There is something new about this entry. */
-void report_scheduler_update(struct report_scheduler *s, uint32_t entry);
+/* Marks the entry as due if enough of it is unreported, and it was not reported in this interval, or if its counter just reached
+ * its maximum. */
+void report_scheduler_consider(struct report_scheduler *s, uint32_t entry);
 /* The host of this entry is not at its port any more: the episode ends as soon as all of it was reported. */
 void report_scheduler_end_stay(struct report_scheduler *s, uint32_t entry);
 /* As violations_next_report() and violations_due(). */

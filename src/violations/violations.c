@@ -133,7 +133,7 @@ static int update_record(struct violations *v, usec_t now, struct port_samples *
         e->record.bits = bits;
         e->report_saturated = e->report_saturated || change->newly_saturated;
         if (is_news)
-                report_scheduler_update(&v->scheduler, entry);
+                report_scheduler_consider(&v->scheduler, entry);
         return 0;
 }
 
@@ -303,7 +303,7 @@ int violations_see_notice(struct violations *v, usec_t now, struct violation_por
         e->record.notice = *notice;
         e->record.from_conflicts = ends->from_conflicts;
         count(v, now, entry, 1, 0);
-        report_scheduler_update(&v->scheduler, entry);
+        report_scheduler_consider(&v->scheduler, entry);
         return 0;
 }
 
