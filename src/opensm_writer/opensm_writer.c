@@ -13,10 +13,10 @@
 #define FIRST_DELAY (50 * USEC_PER_MSEC)
 #define MAX_DELAY   (1 * USEC_PER_SEC)
 /* How long OpenSM may take to carry out a phase, and to read a file that changes no table. */
-#define PATIENCE          (20 * USEC_PER_SEC)
-#define PATIENCE_PER_PORT (10 * USEC_PER_MSEC)
-#define SETTLE            (1 * USEC_PER_SEC)
-#define SETTLE_PER_PORT   (1 * USEC_PER_MSEC)
+#define PHASE_TIMEOUT          (20 * USEC_PER_SEC)
+#define PHASE_TIMEOUT_PER_PORT (10 * USEC_PER_MSEC)
+#define SETTLE                 (1 * USEC_PER_SEC)
+#define SETTLE_PER_PORT        (1 * USEC_PER_MSEC)
 
 struct opensm_writer *opensm_writer_new(struct log *log)
 {
@@ -442,13 +442,13 @@ static int phase_begins(struct opensm_writer *w, usec_t now)
 
 static int probed(struct opensm_writer *w, usec_t now, const struct control_event *event)
 {
-        usec_t patience = PATIENCE + w->phases.n_ports * PATIENCE_PER_PORT;
+        usec_t timeout = PHASE_TIMEOUT + w->phases.n_ports * PHASE_TIMEOUT_PER_PORT;
 
         if (event->opensm.r < 0)
                 return writer_report(w, event->opensm.r, LOG_EVENT_OPENSM_NOT_NOTIFIED,
                                      "OpenSM ended before it had carried out its partition file (%s): %s; the file stays, and pkeyd "
                                      "continues when OpenSM runs again", opensm_phase_to_string(w->phase), event->opensm.why);
-        if (now - w->phase_began > patience)
+        if (now - w->phase_began > timeout)
                 return give_up(w);
         w->delay = MIN(2 * w->delay, MAX_DELAY);
         return wait_until(w, now + w->delay);

@@ -8,8 +8,8 @@
 #include "session/session.h"
 
 /* How long a command waits for another process that writes tables, and how often it tries. */
-#define PATIENCE (10 * USEC_PER_SEC)
-#define STEP     (USEC_PER_SEC / 4)
+#define LOCK_TIMEOUT (10 * USEC_PER_SEC)
+#define STEP         (USEC_PER_SEC / 4)
 
 int store_see_fabric(struct context *ctx)
 {
@@ -54,7 +54,7 @@ static void take_changed(struct context *ctx, struct remembered *changed)
 /* pkeyd has the lock at every sweep, mostly for less than a second. */
 static int wait_for_lock(struct context *ctx, const char **ret_holder, struct remembered **ret_changed)
 {
-        usec_t end = clock_boot() + PATIENCE;
+        usec_t end = clock_boot() + LOCK_TIMEOUT;
         int r;
 
         while ((r = state_lock(&ctx->state, ret_holder, ret_changed)) == -EWOULDBLOCK && clock_boot() < end)

@@ -552,8 +552,8 @@ WRONGS += [
           ""),
     Wrong("sweep-port-found-each-time", SWEEP, "        c->status.waiting = false;\n        sweep_discover(c);", "        sweep_discover(c);"),
     # OpenSM's file
-    Wrong("writer-no-patience", WRITER, "now - w->phase_began > patience", "now - w->phase_began > 0"),
-    Wrong("writer-waits-for-ever", WRITER, "        if (now - w->phase_began > patience)\n", "        if (false)\n"),
+    Wrong("writer-no-patience", WRITER, "now - w->phase_began > timeout", "now - w->phase_began > 0"),
+    Wrong("writer-waits-for-ever", WRITER, "        if (now - w->phase_began > timeout)\n", "        if (false)\n"),
     Wrong("writer-looks-all-the-time", WRITER, "w->delay = MIN(2 * w->delay, MAX_DELAY);", "w->delay = MIN(w->delay, MAX_DELAY);"),
     Wrong("writer-probe-is-a-signal", WRITER, "w->step == STEP_SIGNALLING ? SIGHUP : 0;", "SIGHUP;"),
     Wrong("writer-last-good-is-the-newest", WRITER, "        w->good = w->in_place;\n", ""),
