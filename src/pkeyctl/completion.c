@@ -11,11 +11,11 @@
 #define MAX_CANDIDATES 1000
 
 /* A command line, of which one word is to be completed: the one with the cursor. */
-struct line {
+struct typed_line {
         char **words;                              /* words[0] is the program */
         int n, cursor;                             /* cursor: at most n, a new word at the end */
         bool after_dashes;                         /* "--" stands in front of the cursor */
-        const struct command_line_option *value_of; /* the cursor is in the value of this option */
+        const struct command_line_option *option_at_cursor; /* the cursor is in the value of this option */
         uint64_t given;                            /* bit i: option i of options_line */
         const char *values[COMMAND_LINE_MAX_OPTIONS];
         struct fabric fabric;                      /* that of the line, if there is one of this name */
@@ -50,13 +50,13 @@ static const struct command_line_option *find_letter(char letter)
         return NULL;
 }
 
-static void take_value(struct line *l, const struct command_line_option *o, const char *value)
+static void take_value(struct typed_line *l, const struct command_line_option *o, const char *value)
 {
         l->values[o - options_line.options] = value;
 }
 
 /* "--name", "--name=value". Returns the option whose value is the next word; NULL: none. */
-static const struct command_line_option *take_long(struct line *l, const char *name)
+static const struct command_line_option *take_long(struct typed_line *l, const char *name)
 {
         size_t n = strcspn(name, "=");
         const struct command_line_option *o = find_option(name, n);
@@ -73,7 +73,7 @@ static const struct command_line_option *take_long(struct line *l, const char *n
 }
 
 /* "-q", "-vq", "-P1", "-P". */
-static const struct command_line_option *take_letters(struct line *l, const char *letters)
+static const struct command_line_option *take_letters(struct typed_line *l, const char *letters)
 {
         for (; *letters; letters++) {
                 const struct command_line_option *o = find_letter(*letters);
@@ -87,7 +87,7 @@ static const struct command_line_option *take_letters(struct line *l, const char
         return NULL;
 }
 
-static void take_argument(struct line *l, int i)
+static void take_argument(struct typed_line *l, int i)
 {
         if (l->n_arguments < ELEMENTS(l->arguments))
                 l->arguments[l->n_arguments] = l->words[i];
@@ -95,7 +95,7 @@ static void take_argument(struct line *l, int i)
         l->n_before += i < l->cursor;
 }
 
-static void read_line(struct line *l)
+static void parse_line(struct typed_line *l)
 {
         const struct command_line_option *expects = NULL;
         bool after_dashes = false;
@@ -104,7 +104,7 @@ static void read_line(struct line *l)
                 const char *word = i < l->n ? l->words[i] : NULL;
 
                 if (i == l->cursor) {
-                        l->value_of = expects;
+                        l->option_at_cursor = expects;
                         l->after_dashes = after_dashes;
                         expects = NULL;
                 } else if (!word) {
@@ -124,7 +124,7 @@ static void read_line(struct line *l)
         }
 }
 
-static const char *value_of(const struct line *l, const char *option)
+static const char *value_of(const struct typed_line *l, const char *option)
 {
         const struct command_line_option *o = find_option(option, strlen(option));
 
@@ -132,18 +132,18 @@ static const char *value_of(const struct line *l, const char *option)
 }
 
 /* The row of the command on the line; NULL: none is there, or it does not exist. */
-static const struct command *find_command(const struct line *l)
+static const struct command *find_command(const struct typed_line *l)
 {
         return l->n_arguments > 0 ? command_find(l->arguments[0]) : NULL;
 }
 
-static const struct command *find_variant(const struct line *l, const struct command *parent, bool *ret_has_words)
+static const struct command *find_variant(const struct typed_line *l, const struct command *parent, bool *ret_has_words)
 {
         return command_find_variant(parent, l->given, l->n_arguments > 1 ? l->arguments[1] : NULL, ret_has_words);
 }
 
 /* The variant that the line chooses; NULL: no command. */
-static const struct command *chosen_command(const struct line *l)
+static const struct command *chosen_command(const struct typed_line *l)
 {
         const struct command *command = find_command(l);
         bool has_words;
@@ -168,7 +168,7 @@ static void add_variants(struct candidates *c, const struct command *parent)
 }
 
 /* Those that the command takes, or without a command all, except those that the line has. */
-static void add_options(struct candidates *c, const struct line *l)
+static void add_options(struct candidates *c, const struct typed_line *l)
 {
         const struct command *command = chosen_command(l);
 
@@ -199,12 +199,12 @@ static void skip_list(struct candidates *c)
         c->prefix += n;
 }
 
-static const char *state_dir(const struct line *l)
+static const char *state_dir(const struct typed_line *l)
 {
         return value_of(l, "state-dir") ?: l->fabric.state_dir;
 }
 
-static void add_names(struct candidates *c, const struct line *l, enum names_kind kind)
+static void add_names(struct candidates *c, const struct typed_line *l, enum names_kind kind)
 {
         completion_add_names(c, kind, value_of(l, "policy") ?: l->fabric.policy_file, state_dir(l));
 }
@@ -220,7 +220,7 @@ static void add_fabrics(struct candidates *c)
 }
 
 /* The formats of the command. */
-static void add_formats(struct candidates *c, const struct line *l)
+static void add_formats(struct candidates *c, const struct typed_line *l)
 {
         const struct command *command = chosen_command(l);
 
@@ -231,7 +231,7 @@ static void add_formats(struct candidates *c, const struct line *l)
 }
 
 /* Returns a directive for the shell; NULL: the candidates are the answer. */
-static const char *add_value(struct candidates *c, const struct line *l, const struct command_line_option *o)
+static const char *add_value(struct candidates *c, const struct typed_line *l, const struct command_line_option *o)
 {
         const char *argument = o->argument ?: "";
 
@@ -258,7 +258,7 @@ static const char *add_value(struct candidates *c, const struct line *l, const s
         return NULL;
 }
 
-static const char *add_argument_of(struct candidates *c, const struct line *l, const struct command *command, unsigned index)
+static const char *add_argument_of(struct candidates *c, const struct typed_line *l, const struct command *command, unsigned index)
 {
         if (index >= command->max_arguments)
                 return NULL;
@@ -289,7 +289,7 @@ static const char *add_argument_of(struct candidates *c, const struct line *l, c
         return NULL;
 }
 
-static const char *add_arguments(struct candidates *c, const struct line *l)
+static const char *add_arguments(struct candidates *c, const struct typed_line *l)
 {
         const struct command *parent, *command;
         bool has_words;
@@ -311,10 +311,10 @@ static const char *add_arguments(struct candidates *c, const struct line *l)
         return has_words ? NULL : add_argument_of(c, l, command, l->n_before - 1);
 }
 
-static const char *add_candidates(struct candidates *c, const struct line *l)
+static const char *add_candidates(struct candidates *c, const struct typed_line *l)
 {
         const char *equals = strchr(c->prefix, '=');
-        const struct command_line_option *o = l->value_of;
+        const struct command_line_option *o = l->option_at_cursor;
 
         if (o)
                 return add_value(c, l, o);
@@ -369,13 +369,13 @@ void completion_answer(int n, char **arguments)
 {
         _cleanup_arena_ struct arena *arena = arena_new();
         struct candidates c = { .arena = arena, .lead = "" };
-        struct line line = { .words = arguments + 1, .n = n - 1 };
+        struct typed_line line = { .words = arguments + 1, .n = n - 1 };
         _cleanup_findings_ struct findings ignored = { .arena = arena };
         const char *directive;
 
         if (!arena || n < 2 || !read_cursor(arguments[0], n - 1, &line.cursor))
                 return;
-        read_line(&line);
+        parse_line(&line);
         (void) fabric_init(arena, value_of(&line, "fabric") ?: getenv(FABRIC_VARIABLE), "", &ignored, &line.fabric);
         c.prefix = line.cursor < line.n ? line.words[line.cursor] : "";
         directive = add_candidates(&c, &line);
