@@ -56,8 +56,8 @@ static void poll_reset(void *state, usec_t now)
         for (uint32_t i = 0; i < p->t.n_targets; i++) {
                 struct poll_target *t = &p->t.targets[i];
 
-                for (enum poll_block b = 0; b < N_BLOCKS; b++)
-                        t->blocks[b].progress = BLOCK_IDLE;
+                for (enum poll_block b = 0; b < N_POLL_BLOCKS; b++)
+                        t->blocks[b].progress = PROGRESS_IDLE;
                 memset(t->is_clearing, 0, sizeof(t->is_clearing));
         }
         for (uint32_t i = 0; i < p->t.n_agents; i++)
@@ -235,6 +235,6 @@ void violation_poll_get_counters(const struct violation_poll *p, struct violatio
                 .cycle_duration = s->cycle_duration, .is_slow = s->is_slow, .is_late = poll_schedule_is_late(s),
         };
         for (uint32_t i = 0; i < p->t.n_targets; i++)
-                ret->n_silent += p->t.targets[i].blocks[BLOCK_PORT_INFO].answer == BLOCK_SILENT ||
-                                 p->t.targets[i].blocks[BLOCK_COUNTERS].answer == BLOCK_SILENT;
+                ret->n_silent += p->t.targets[i].blocks[POLL_BLOCK_PORT_INFO].answer == ANSWER_SILENT ||
+                                 p->t.targets[i].blocks[POLL_BLOCK_COUNTERS].answer == ANSWER_SILENT;
 }

@@ -18,9 +18,9 @@ static void agent_answered(struct violation_poll *p, struct poll_agent *agent)
                 agent->state = AGENT_UNKNOWN;
         agent->redirect_lid.v = 0;
         for (uint32_t i = agent->first; i < agent->end; i++)
-                for (enum poll_block b = 0; b < N_BLOCKS; b++)
-                        if (p->t.targets[i].blocks[b].answer == BLOCK_REFUSED)
-                                p->t.targets[i].blocks[b].answer = BLOCK_ANSWERED;
+                for (enum poll_block b = 0; b < N_POLL_BLOCKS; b++)
+                        if (p->t.targets[i].blocks[b].answer == ANSWER_REFUSED)
+                                p->t.targets[i].blocks[b].answer = ANSWER_GOOD;
 }
 
 /* Returns whether the agent answered, perhaps with a refusal. */
@@ -40,18 +40,18 @@ static bool take_outcome(struct violation_poll *p, struct poll_target *t, enum p
 {
         bool is_answer = take_agent_outcome(p, &p->t.agents[t->agent], o);
 
-        t->blocks[block].progress = BLOCK_IDLE;
+        t->blocks[block].progress = PROGRESS_IDLE;
         if (o != MAD_UNSENT)
-                t->blocks[block].answer = is_answer ? BLOCK_ANSWERED : BLOCK_SILENT;
+                t->blocks[block].answer = is_answer ? ANSWER_GOOD : ANSWER_SILENT;
         return is_answer;
 }
 
 /* --- samples --------------------------------------------------------------------------------------------------------- */
 
-static const enum violation_source sources[N_BLOCKS][PMA_N_COUNTERS] = {
-        [BLOCK_PORT_INFO] = { VIOLATION_P_KEY_VIOLATIONS },
-        [BLOCK_COUNTERS] = { [PMA_RCV_CONSTRAINT_ERRORS] = VIOLATION_RCV_CONSTRAINT,
-                             [PMA_XMIT_CONSTRAINT_ERRORS] = VIOLATION_XMIT_CONSTRAINT },
+static const enum violation_source sources[N_POLL_BLOCKS][PMA_N_COUNTERS] = {
+        [POLL_BLOCK_PORT_INFO] = { VIOLATION_P_KEY_VIOLATIONS },
+        [POLL_BLOCK_COUNTERS] = { [PMA_RCV_CONSTRAINT_ERRORS] = VIOLATION_RCV_CONSTRAINT,
+                                  [PMA_XMIT_CONSTRAINT_ERRORS] = VIOLATION_XMIT_CONSTRAINT },
 };
 
 static void push_block(struct violation_poll *p, struct poll_target *t, enum poll_block block, bool is_doubted)
@@ -59,7 +59,7 @@ static void push_block(struct violation_poll *p, struct poll_target *t, enum pol
         struct poll_block_state *b = &t->blocks[block];
 
         b->is_unconfirmed = false;
-        for (unsigned c = 0; c < (block == BLOCK_COUNTERS ? PMA_N_COUNTERS : 1); c++)
+        for (unsigned c = 0; c < (block == POLL_BLOCK_COUNTERS ? PMA_N_COUNTERS : 1); c++)
                 (void) poll_queue_push(&p->samples, &(struct violation_sample) {
                         .port = t->port, .source = sources[block][c], .is_doubted = is_doubted,
                         .bits = b->bits, .value = b->values[c],
@@ -73,7 +73,7 @@ static void queue_check(struct violation_poll *p, struct poll_target *t, enum po
 
         t->blocks[block].is_unconfirmed = true;
         if (poll_queue_push(&p->todo[TODO_CHECK], &s))
-                t->blocks[block].progress = BLOCK_PENDING;
+                t->blocks[block].progress = PROGRESS_PENDING;
         else if (!t->is_endport)
                 push_block(p, t, block, true);
 }
@@ -103,13 +103,13 @@ static void handle_forwarding(struct violation_poll *p, struct poll_target *t, c
         bool is_forwarded = result->outcome == MAD_ANSWERED &&
                             result->data[flight->lid.v % LINEAR_FORWARDING_BLOCK] == t->port.number;
 
-        t->blocks[BLOCK_COUNTERS].progress = BLOCK_IDLE;
-        push_block(p, t, BLOCK_COUNTERS, !is_forwarded && result->outcome != MAD_REFUSED);
+        t->blocks[POLL_BLOCK_COUNTERS].progress = PROGRESS_IDLE;
+        push_block(p, t, POLL_BLOCK_COUNTERS, !is_forwarded && result->outcome != MAD_REFUSED);
 }
 
 static enum poll_block block_of(enum violation_source source)
 {
-        return source == VIOLATION_P_KEY_VIOLATIONS ? BLOCK_PORT_INFO : BLOCK_COUNTERS;
+        return source == VIOLATION_P_KEY_VIOLATIONS ? POLL_BLOCK_PORT_INFO : POLL_BLOCK_COUNTERS;
 }
 
 /* What another port answered is no value of this one, and is dropped. Without an answer the block is read again in its turn. */
@@ -119,7 +119,7 @@ static void handle_identity(struct violation_poll *p, struct poll_target *t, con
         enum poll_block block = block_of(flight->source);
         struct node_info info = {};
 
-        t->blocks[block].progress = BLOCK_IDLE;
+        t->blocks[block].progress = PROGRESS_IDLE;
         if (result->outcome == MAD_ANSWERED)
                 node_info_decode(result->data, &info);
         if (result->outcome == MAD_REFUSED || (result->outcome == MAD_ANSWERED && info.port_guid.v == t->port_guid.v))
@@ -134,14 +134,14 @@ static void handle_port_info(struct violation_poll *p, struct poll_target *t, co
         struct port_info info;
 
         (void) flight;
-        if (!take_outcome(p, t, BLOCK_PORT_INFO, result->outcome))
+        if (!take_outcome(p, t, POLL_BLOCK_PORT_INFO, result->outcome))
                 return;
         if (result->outcome == MAD_REFUSED) {
-                t->blocks[BLOCK_PORT_INFO].answer = BLOCK_REFUSED;
+                t->blocks[POLL_BLOCK_PORT_INFO].answer = ANSWER_REFUSED;
                 return;
         }
         port_info_decode(result->data, &info);
-        take_values(p, t, BLOCK_PORT_INFO, 16, (uint64_t[PMA_N_COUNTERS]) { info.p_key_violations });
+        take_values(p, t, POLL_BLOCK_PORT_INFO, 16, (uint64_t[PMA_N_COUNTERS]) { info.p_key_violations });
 }
 
 /* The PMA has another LID now: pkeyd reads it from ClassPortInfo in the next interval. */
@@ -149,7 +149,7 @@ static void handle_redirect(struct violation_poll *p, struct poll_target *t)
 {
         struct poll_agent *agent = &p->t.agents[t->agent];
 
-        t->blocks[BLOCK_COUNTERS].answer = BLOCK_SILENT;
+        t->blocks[POLL_BLOCK_COUNTERS].answer = ANSWER_SILENT;
         agent->redirect_lid.v = 0;
         if (agent->state != AGENT_QUERIED)
                 agent->state = AGENT_UNKNOWN;
@@ -161,17 +161,17 @@ static void handle_counters(struct violation_poll *p, struct poll_target *t, con
         unsigned bits = flight->is_extended ? PMA_PORT_COUNTERS_EXTENDED_BITS : PMA_PORT_COUNTERS_BITS;
         uint64_t values[PMA_N_COUNTERS];
 
-        if (!take_outcome(p, t, BLOCK_COUNTERS, result->outcome))
+        if (!take_outcome(p, t, POLL_BLOCK_COUNTERS, result->outcome))
                 return;
         if (result->outcome == MAD_ANSWERED) {
                 pma_counters_decode(result->data, flight->is_extended, values);
-                take_values(p, t, BLOCK_COUNTERS, bits, values);
+                take_values(p, t, POLL_BLOCK_COUNTERS, bits, values);
         } else if (mad_status_is_redirect(result->mad_status)) {
                 handle_redirect(p, t);
         } else if (flight->is_extended) { /* from the next interval on, the poll reads those of 8 bits */
                 p->t.agents[t->agent].is_extended = false;
         } else {
-                t->blocks[BLOCK_COUNTERS].answer = BLOCK_REFUSED;
+                t->blocks[POLL_BLOCK_COUNTERS].answer = ANSWER_REFUSED;
         }
 }
 
@@ -192,15 +192,15 @@ static void end_waiting(struct violation_poll *p, const struct poll_agent *agent
 {
         for (uint32_t i = agent->first; i < agent->end; i++) {
                 struct poll_target *t = &p->t.targets[i];
-                struct poll_block_state *b = &t->blocks[BLOCK_COUNTERS];
+                struct poll_block_state *b = &t->blocks[POLL_BLOCK_COUNTERS];
 
-                if (b->progress != BLOCK_WAITING)
+                if (b->progress != PROGRESS_WAITING)
                         continue;
-                b->progress = BLOCK_IDLE;
+                b->progress = PROGRESS_IDLE;
                 if (has_answered && poll_queue_push(&p->todo[TODO_READ], &(struct violation_sample) { .port = t->port }))
-                        b->progress = BLOCK_QUEUED;
+                        b->progress = PROGRESS_QUEUED;
                 else
-                        b->answer = BLOCK_SILENT;
+                        b->answer = ANSWER_SILENT;
         }
 }
 

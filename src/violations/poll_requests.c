@@ -57,24 +57,24 @@ static struct poll_flight *pma_request(struct violation_poll *p, const struct po
 static bool request_counters(struct violation_poll *p, struct poll_target *t, struct mad_request *ret)
 {
         struct poll_agent *agent = &p->t.agents[t->agent];
-        struct poll_block_state *b = &t->blocks[BLOCK_COUNTERS];
+        struct poll_block_state *b = &t->blocks[POLL_BLOCK_COUNTERS];
 
         switch (agent->state) {
         case AGENT_UNKNOWN:
-                b->progress = BLOCK_WAITING;
+                b->progress = PROGRESS_WAITING;
                 agent->state = AGENT_QUERIED;
                 (void) pma_request(p, t, FLIGHT_CLASS_PORT_INFO, ret);
                 return true;
         case AGENT_QUERIED:
-                b->progress = BLOCK_WAITING;
+                b->progress = PROGRESS_WAITING;
                 return false;
         case AGENT_UNREACHABLE:
-                b->answer = BLOCK_SILENT;
+                b->answer = ANSWER_SILENT;
                 return false;
         case AGENT_KNOWN:
                 break;
         }
-        b->progress = BLOCK_PENDING;
+        b->progress = PROGRESS_PENDING;
         (void) pma_request(p, t, FLIGHT_COUNTERS, ret);
         pma_counters_encode(t->port.number, ret->data);
         return true;
@@ -82,7 +82,7 @@ static bool request_counters(struct violation_poll *p, struct poll_target *t, st
 
 static bool may_request(const struct poll_block_state *b)
 {
-        return b->progress == BLOCK_IDLE && b->answer != BLOCK_REFUSED;
+        return b->progress == PROGRESS_IDLE && b->answer != ANSWER_REFUSED;
 }
 
 /* A block that may be requested. True: there is a request. */
@@ -90,9 +90,9 @@ static bool request(struct violation_poll *p, const struct poll_item *item, stru
 {
         struct poll_target *t = &p->t.targets[item->target];
 
-        if (item->block == BLOCK_COUNTERS)
+        if (item->block == POLL_BLOCK_COUNTERS)
                 return request_counters(p, t, ret);
-        t->blocks[BLOCK_PORT_INFO].progress = BLOCK_PENDING;
+        t->blocks[POLL_BLOCK_PORT_INFO].progress = PROGRESS_PENDING;
         (void) smp_request(p, t, FLIGHT_PORT_INFO, SMP_ATTR_PORT_INFO, t->port.number, ret);
         return true;
 }
@@ -114,12 +114,12 @@ bool poll_request_in_turn(struct violation_poll *p, const struct poll_item *item
         struct poll_target *t = &p->t.targets[item->target];
         const struct poll_agent *agent = &p->t.agents[t->agent];
         struct poll_block_state *b = &t->blocks[item->block];
-        bool is_silent = b->answer == BLOCK_SILENT || (item->block == BLOCK_COUNTERS && agent->is_silent);
+        bool is_silent = b->answer == ANSWER_SILENT || (item->block == POLL_BLOCK_COUNTERS && agent->is_silent);
 
         if (!may_request(b))
                 return false;
-        if (item->block == BLOCK_COUNTERS && poll_targets_have_pending(&p->t, agent)) {
-                b->progress = BLOCK_WAITING;
+        if (item->block == POLL_BLOCK_COUNTERS && poll_targets_have_pending(&p->t, agent)) {
+                b->progress = PROGRESS_WAITING;
                 return false;
         }
         if (is_silent && b->cycle == p->schedule.cycle)
@@ -142,15 +142,15 @@ bool poll_request_in_turn(struct violation_poll *p, const struct poll_item *item
 static bool request_read(struct violation_poll *p, struct poll_target *t, enum violation_source source,
                          struct mad_request *ret)
 {
-        struct poll_block_state *b = &t->blocks[BLOCK_COUNTERS];
+        struct poll_block_state *b = &t->blocks[POLL_BLOCK_COUNTERS];
 
         (void) source;
-        if (b->progress != BLOCK_QUEUED)
+        if (b->progress != PROGRESS_QUEUED)
                 return false;
-        b->progress = BLOCK_IDLE;
-        if (!poll_target_has(t, BLOCK_COUNTERS) || !request_counters(p, t, ret))
+        b->progress = PROGRESS_IDLE;
+        if (!poll_target_has(t, POLL_BLOCK_COUNTERS) || !request_counters(p, t, ret))
                 return false;
-        if (b->answer == BLOCK_SILENT) /* it replaces the request for ClassPortInfo, which was answered */
+        if (b->answer == ANSWER_SILENT) /* it replaces the request for ClassPortInfo, which was answered */
                 mark_silent_flight(p, ret);
         return true;
 }
@@ -161,7 +161,7 @@ static bool request_clear(struct violation_poll *p, struct poll_target *t, enum 
 {
         struct poll_flight *flight;
 
-        t->is_clearing[source] = p->t.agents[t->agent].state == AGENT_KNOWN && poll_target_has(t, BLOCK_COUNTERS);
+        t->is_clearing[source] = p->t.agents[t->agent].state == AGENT_KNOWN && poll_target_has(t, POLL_BLOCK_COUNTERS);
         if (!t->is_clearing[source])
                 return false;
         flight = pma_request(p, t, FLIGHT_CLEAR, ret);

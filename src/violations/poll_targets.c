@@ -47,7 +47,7 @@ static void add_target(struct poll_targets *t, const struct subnet *s, const str
 static void add_agent(struct poll_targets *t, enum node_type type, const struct poll_targets *old)
 {
         struct poll_target *target = &t->targets[t->n_targets - 1];
-        struct poll_block_state *counters = &target->blocks[BLOCK_COUNTERS];
+        struct poll_block_state *counters = &target->blocks[POLL_BLOCK_COUNTERS];
         struct violation_port port = target->port;
         const struct poll_agent *known;
         struct poll_agent *agent;
@@ -65,8 +65,8 @@ static void add_agent(struct poll_targets *t, enum node_type type, const struct 
         target->agent = t->n_agents - 1;
         t->agents[target->agent].end = t->n_targets;
         /* the agent may be another one now, and the port for whose answer this one waits may be gone */
-        if (counters->progress == BLOCK_WAITING && t->agents[target->agent].state != AGENT_QUERIED)
-                counters->progress = BLOCK_IDLE;
+        if (counters->progress == PROGRESS_WAITING && t->agents[target->agent].state != AGENT_QUERIED)
+                counters->progress = PROGRESS_IDLE;
 }
 
 static void add_items(struct poll_targets *t)
@@ -74,7 +74,7 @@ static void add_items(struct poll_targets *t)
         const struct poll_target *target = &t->targets[t->n_targets - 1];
         uint64_t hash = violation_port_hash(target->port);
 
-        for (enum poll_block b = 0; b < N_BLOCKS; b++)
+        for (enum poll_block b = 0; b < N_POLL_BLOCKS; b++)
                 if (poll_target_has(target, b))
                         t->items[t->n_items++] = (struct poll_item) {
                                 .hash = hash_mix(hash, b), .target = t->n_targets - 1, .block = b,
@@ -89,7 +89,7 @@ int poll_targets_make(const struct subnet *subnet, const struct poll_targets *ol
 
         t.targets = calloc(n, sizeof(*t.targets));
         t.agents = calloc(n, sizeof(*t.agents));
-        t.items = calloc(n, N_BLOCKS * sizeof(*t.items));
+        t.items = calloc(n, N_POLL_BLOCKS * sizeof(*t.items));
         if (!t.targets || !t.agents || !t.items) {
                 poll_targets_done(&t);
                 return -ENOMEM;
@@ -109,9 +109,9 @@ int poll_targets_make(const struct subnet *subnet, const struct poll_targets *ol
 bool poll_targets_have_pending(const struct poll_targets *t, const struct poll_agent *agent)
 {
         for (uint32_t i = agent->first; i < agent->end; i++) {
-                const struct poll_block_state *b = &t->targets[i].blocks[BLOCK_COUNTERS];
+                const struct poll_block_state *b = &t->targets[i].blocks[POLL_BLOCK_COUNTERS];
 
-                if (b->progress == BLOCK_PENDING && b->answer != BLOCK_SILENT)
+                if (b->progress == PROGRESS_PENDING && b->answer != ANSWER_SILENT)
                         return true;
         }
         return false;

@@ -11,9 +11,9 @@
 #include "violations/poll.h"
 
 enum poll_block {
-        BLOCK_PORT_INFO,
-        BLOCK_COUNTERS,
-        N_BLOCKS,
+        POLL_BLOCK_PORT_INFO,
+        POLL_BLOCK_COUNTERS,
+        N_POLL_BLOCKS,
 };
 
 enum poll_agent_state {
@@ -35,17 +35,17 @@ struct poll_agent {
 
 /* Whether a block may be requested, and what it waits for. */
 enum poll_progress {
-        BLOCK_IDLE,
-        BLOCK_WAITING, /* of BLOCK_COUNTERS: its turn came while the agent had a request */
-        BLOCK_QUEUED,  /* ... which has been answered: it is in the queue TODO_READ */
-        BLOCK_PENDING, /* an answer is to come, or a check after it */
+        PROGRESS_IDLE,
+        PROGRESS_WAITING, /* of POLL_BLOCK_COUNTERS: its turn came while the agent had a request */
+        PROGRESS_QUEUED,  /* ... which has been answered: it is in the queue TODO_READ */
+        PROGRESS_PENDING, /* an answer is to come, or a check after it */
 };
 
 /* What the last request led to. */
 enum poll_answer {
-        BLOCK_ANSWERED, /* or there was no request yet */
-        BLOCK_SILENT,
-        BLOCK_REFUSED,  /* there is no other request until its node comes back */
+        ANSWER_GOOD,    /* or there was no request yet */
+        ANSWER_SILENT,
+        ANSWER_REFUSED, /* there is no other request until its node comes back */
 };
 
 /* What pkeyd knows of one block of a port. */
@@ -67,14 +67,14 @@ struct poll_target {
         struct lid host_lid;             /* of a leaf port: of the endport plugged into it; 0: it is not known */
         struct guid port_guid;           /* of a switch's ports: of its port 0 */
         uint32_t agent;
-        struct poll_block_state blocks[N_BLOCKS];
+        struct poll_block_state blocks[N_POLL_BLOCKS];
         bool is_clearing[VIOLATION_N_COUNTERS];
 };
 
 /* External ports have no PortInfo:P_KeyViolations, and ports without a LID no counters. */
 static inline bool poll_target_has(const struct poll_target *t, enum poll_block block)
 {
-        return block == BLOCK_PORT_INFO ? t->is_endport : t->lid.v != 0;
+        return block == POLL_BLOCK_PORT_INFO ? t->is_endport : t->lid.v != 0;
 }
 
 struct poll_item {
