@@ -26,7 +26,7 @@ enum control_action_kind {
         CONTROL_WRITE_FILE,        /* replace it at once, for others to read          -> CONTROL_EVENT_FILE_WRITTEN */
         CONTROL_SIGNAL_OPENSM,     /* or only check whether it runs                   -> CONTROL_EVENT_OPENSM_SIGNALLED */
         CONTROL_CHOOSE_TABLES,     /* pkeyctl: which tables of the snapshot to read   -> CONTROL_EVENT_TABLES_CHOSEN */
-        CONTROL_CONFIRM,           /* pkeyctl: ask a person whether to apply the plan -> CONTROL_EVENT_CONFIRMED */
+        CONTROL_ASK_PERSON,        /* pkeyctl: ask a person whether to apply the plan -> CONTROL_EVENT_PERSON_ANSWERED */
         CONTROL_LOAD_UNDO,         /* make a generation of an older one's files and layout; answered by a CONTROL_EVENT_CANDIDATE,
                                     * which may come later */
         CONTROL_ABANDON_STAGE,     /* CONTROL_EVENT_STAGE_ENDED then has -ECANCELED */

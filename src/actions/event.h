@@ -23,7 +23,7 @@ enum control_event_kind {
         CONTROL_EVENT_PORT,
         CONTROL_EVENT_STAGE_ENDED,
         CONTROL_EVENT_TABLES_CHOSEN,
-        CONTROL_EVENT_CONFIRMED,
+        CONTROL_EVENT_PERSON_ANSWERED,
         CONTROL_EVENT_FOLLOWED,
         CONTROL_EVENT_LOCK,
         CONTROL_EVENT_STORED,
@@ -104,7 +104,7 @@ struct control_event {
                 struct { const uint32_t *ports; uint32_t n; } chosen; /* TABLES_CHOSEN; ports NULL: all. Copied */
                 struct control_lock lock;                  /* LOCK, FOLLOWED */
                 struct control_file files[CONTROL_MAX_FILES]; /* FILES_READ: those of the action, with r, bytes and n */
-                bool yes;                          /* CONFIRMED */
+                bool yes;                          /* PERSON_ANSWERED */
                 int r;                             /* STAGE_ENDED, FILE_WRITTEN, STORED (-EUCLEAN: the store was lost) */
                 struct { int r; const char *why; } opensm; /* OPENSM_SIGNALLED */
         };

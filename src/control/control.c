@@ -399,7 +399,7 @@ static const handler answers[CONTROL_N_STATES][CONTROL_N_EVENTS] = {
         [CONTROL_DISCOVERING] = { [CONTROL_EVENT_STAGE_ENDED] = sweep_discovered },
         [CONTROL_CHOOSING] = { [CONTROL_EVENT_TABLES_CHOSEN] = sweep_chosen },
         [CONTROL_SURVEYING] = { [CONTROL_EVENT_STAGE_ENDED] = sweep_surveyed },
-        [CONTROL_CONFIRMING] = { [CONTROL_EVENT_CONFIRMED] = sweep_confirmed },
+        [CONTROL_CONFIRMING] = { [CONTROL_EVENT_PERSON_ANSWERED] = sweep_confirmed },
         [CONTROL_LOCKING] = { [CONTROL_EVENT_LOCK] = sweep_locked },
         [CONTROL_FINDING_SM] = { [CONTROL_EVENT_STAGE_ENDED] = sweep_found_sm },
         [CONTROL_READING_CONF] = { [CONTROL_EVENT_FILES_READ] = sweep_read_conf },

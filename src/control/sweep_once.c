@@ -22,7 +22,7 @@ static void confirm(struct control *c)
         /* other processes need not wait for a person */
         if (c->config.confirm)
                 sweep_unlock(c);
-        control_await(c, CONTROL_CONFIRMING, &(struct control_action) { .kind = CONTROL_CONFIRM });
+        control_await(c, CONTROL_CONFIRMING, &(struct control_action) { .kind = CONTROL_ASK_PERSON });
 }
 
 /* Plans; what that changes is noted for the history only, because a person is shown the plan. */

@@ -327,7 +327,7 @@ static bool run_action(struct daemon *d, struct arena *a, const struct control_a
                 (void) sd_event_exit(d->event, 0);
                 return false;
         case CONTROL_CHOOSE_TABLES: /* only pkeyctl gets these two */
-        case CONTROL_CONFIRM:
+        case CONTROL_ASK_PERSON:
                 return false;
         }
         return false;

@@ -267,7 +267,7 @@ static void take_results(struct context *ctx)
 static void confirm(struct session *s, struct control_event *ret)
 {
         take_results(s->ctx);
-        ret->kind = CONTROL_EVENT_CONFIRMED;
+        ret->kind = CONTROL_EVENT_PERSON_ANSWERED;
         s->hook_r = s->hooks->confirm(s->ctx, s->hooks->userdata);
         ret->yes = s->hook_r == 0;
 }
@@ -298,7 +298,7 @@ static bool carry_out(struct session *s, const struct control_action *action, st
         case CONTROL_CHOOSE_TABLES:
                 choose_tables(s, ret);
                 return true;
-        case CONTROL_CONFIRM:
+        case CONTROL_ASK_PERSON:
                 confirm(s, ret);
                 return true;
         case CONTROL_UNLOCK:

@@ -409,8 +409,8 @@ static void carry_out(struct sim *s, struct process *p, struct sim_answer *a)
                 e->opensm.r = opensm_signal(s, p->head, a->action.signal);
                 e->opensm.why = "there is no process of OpenSM";
                 break;
-        case CONTROL_CONFIRM:
-                e->kind = CONTROL_EVENT_CONFIRMED;
+        case CONTROL_ASK_PERSON:
+                e->kind = CONTROL_EVENT_PERSON_ANSWERED;
                 e->yes = prng_permille(&s->rng, 900);
                 break;
         case CONTROL_LOAD_UNDO:
@@ -466,7 +466,7 @@ static void begin(struct sim *s, struct process *p, const struct control_action 
                 carry_out(s, p, a);
         if (!s->quiet && prng_permille(&s->rng, s->faults.slow))
                 takes += prng_below(&s->rng, 4000000);
-        if (action->kind == CONTROL_CONFIRM)
+        if (action->kind == CONTROL_ASK_PERSON)
                 takes += prng_below(&s->rng, 90) * USEC_PER_SEC;
         e = events_add(&s->events, s->now + takes, EVENT_ANSWER);
         e->data = a;
@@ -548,7 +548,7 @@ static void act(struct sim *s, struct process *p, const struct control_action *a
         case CONTROL_WRITE_FILE:
         case CONTROL_SIGNAL_OPENSM:
         case CONTROL_CHOOSE_TABLES:
-        case CONTROL_CONFIRM:
+        case CONTROL_ASK_PERSON:
         case CONTROL_LOAD_UNDO:
                 begin(s, p, action);
                 return;

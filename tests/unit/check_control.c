@@ -113,7 +113,7 @@ START_TEST(unexpected_answers)
 {
         static const enum control_event_kind kinds[] = {
                         CONTROL_EVENT_PORT,          CONTROL_EVENT_STAGE_ENDED,
-                        CONTROL_EVENT_TABLES_CHOSEN, CONTROL_EVENT_CONFIRMED,
+                        CONTROL_EVENT_TABLES_CHOSEN, CONTROL_EVENT_PERSON_ANSWERED,
                         CONTROL_EVENT_LOCK,          CONTROL_EVENT_FILES_READ,
                         CONTROL_EVENT_FILE_WRITTEN,  CONTROL_EVENT_OPENSM_SIGNALLED,
         };
@@ -123,7 +123,7 @@ START_TEST(unexpected_answers)
                         [CONTROL_DISCOVERING] = CONTROL_EVENT_STAGE_ENDED,
                         [CONTROL_CHOOSING] = CONTROL_EVENT_TABLES_CHOSEN,
                         [CONTROL_SURVEYING] = CONTROL_EVENT_STAGE_ENDED,
-                        [CONTROL_CONFIRMING] = CONTROL_EVENT_CONFIRMED,
+                        [CONTROL_CONFIRMING] = CONTROL_EVENT_PERSON_ANSWERED,
                         [CONTROL_LOCKING] = CONTROL_EVENT_LOCK,
                         [CONTROL_FINDING_SM] = CONTROL_EVENT_STAGE_ENDED,
                         [CONTROL_READING_CONF] = CONTROL_EVENT_FILES_READ,
@@ -155,7 +155,7 @@ START_TEST(unexpected_answers_while_a_file_is_written)
         static const enum control_event_kind kinds[] = {
                         CONTROL_EVENT_PORT,
                         CONTROL_EVENT_TABLES_CHOSEN,
-                        CONTROL_EVENT_CONFIRMED,
+                        CONTROL_EVENT_PERSON_ANSWERED,
                         CONTROL_EVENT_LOCK,
         };
 

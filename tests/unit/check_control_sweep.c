@@ -1831,9 +1831,9 @@ START_TEST(apply_after_a_yes)
         begin(CONTROL_APPLY, POLICY_1, false, true);
         until(CONTROL_CONFIRMING);
         ck_assert_uint_eq(n_sets, 0);
-        take(CONTROL_CONFIRM);
+        take(CONTROL_ASK_PERSON);
         now += 100 * S;
-        give(&(struct control_event) {.kind = CONTROL_EVENT_CONFIRMED, .yes = true});
+        give(&(struct control_event) {.kind = CONTROL_EVENT_PERSON_ANSWERED, .yes = true});
         ck_assert_int_eq(state(), CONTROL_LOCKING);
         answer();
         ck_assert_int_eq(state(), CONTROL_DISCOVERING); /* filters, too, may be others by now */
@@ -1883,8 +1883,8 @@ START_TEST(apply_after_a_no)
 {
         begin(CONTROL_APPLY, POLICY_1, false, true);
         until(CONTROL_CONFIRMING);
-        take(CONTROL_CONFIRM);
-        give(&(struct control_event) {.kind = CONTROL_EVENT_CONFIRMED});
+        take(CONTROL_ASK_PERSON);
+        give(&(struct control_event) {.kind = CONTROL_EVENT_PERSON_ANSWERED});
         ck_assert(noted.exited);
         ck_assert_int_eq(noted.exit_r, -ECANCELED);
         ck_assert_int_eq(control_get_results(c)->failed, CONTROL_CONFIRMING);

@@ -403,7 +403,7 @@ static void note(const struct control_action *action)
         case CONTROL_WRITE_FILE:
         case CONTROL_SIGNAL_OPENSM:
         case CONTROL_CHOOSE_TABLES:
-        case CONTROL_CONFIRM:
+        case CONTROL_ASK_PERSON:
                 add_waiting(action);
                 return;
         }
@@ -779,8 +779,8 @@ void answer(void)
         case CONTROL_CHOOSE_TABLES:
                 event.kind = CONTROL_EVENT_TABLES_CHOSEN;
                 break;
-        case CONTROL_CONFIRM:
-                event.kind = CONTROL_EVENT_CONFIRMED;
+        case CONTROL_ASK_PERSON:
+                event.kind = CONTROL_EVENT_PERSON_ANSWERED;
                 event.yes = true;
                 break;
         case CONTROL_STORE:
