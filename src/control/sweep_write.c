@@ -41,7 +41,6 @@ static void report_standby(struct control *c, const struct verification *v)
 int sweep_watch(struct control *c, bool compare, struct watch_report *ret)
 {
         struct sweep *s = &c->sweep;
-        bool same_policy = s->generation && c->watched_generation == s->generation->number && !s->leases_changed;
         struct verification *v = NULL;
         int r;
 
@@ -51,7 +50,7 @@ int sweep_watch(struct control *c, bool compare, struct watch_report *ret)
                         return r;
                 c->results.verification = v;
         }
-        r = watch_update(c->watch, s->arena, c->snapshot->observed, v, same_policy, &c->known, ret);
+        r = watch_update(c->watch, s->arena, c->snapshot->observed, v, sweep_number(c), &c->known, ret);
         if (r < 0)
                 return r;
         known_reported(&c->known);

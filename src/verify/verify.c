@@ -175,6 +175,7 @@ int verify_compare(struct arena *a, const struct desired *desired, const struct 
         assert(desired->subnet == observed->subnet); /* ports are indexes into it */
         if (!vf.v)
                 return -ENOMEM;
+        vf.v->desired = desired;
         vf.v->frozen = desired->frozen;
         vf.v->differ = arena_new_array(a, struct discrepancy, desired->subnet->n_ports);
         vf.v->unreachable = arena_new_array(a, uint32_t, desired->subnet->n_ports);

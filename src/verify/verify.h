@@ -44,6 +44,7 @@ struct discrepancy {
 };
 
 struct verification {
+        const struct desired *desired; /* borrows */
         struct discrepancy *differ;
         uint32_t n_differ;
         uint32_t *unreachable;  /* ports that could not be read */

@@ -17,8 +17,9 @@ struct record {
         struct watch_event port; /* what all its events have: names and address */
         bool is_endport;
         bool unreachable;
-        bool drifted;        /* of JUDGED_WRONG: it was right before, under the same policy */
+        bool drifted;        /* of JUDGED_WRONG: it was right before, with the same entries expected */
         enum judgement judged;
+        uint64_t expected;   /* not of JUDGED_NOT: the hash of what the table was compared with */
         uint64_t difference; /* of JUDGED_WRONG: the hash of the discrepancy */
 };
 
@@ -36,7 +37,9 @@ struct update {
         const struct known *known;
         const struct discrepancy **differs; /* by port of the snapshot; NULL: tables are not judged */
         const enum freeze *frozen; /* by port; NULL: none is frozen */
-        bool same_policy, first;
+        const struct desired_port *desired; /* by port */
+        uint64_t generation;
+        bool first;
         struct watch_report report;
         uint32_t allocated;
         bool out_of_memory;
@@ -74,16 +77,27 @@ static struct watch_event *emit(struct update *k, enum watch_kind kind, const st
         return event;
 }
 
-static void judge_wrong(struct update *k, struct record *r, const struct discrepancy *d)
+static uint64_t hash_expected(const struct update *k, uint32_t port)
+{
+        const struct desired_port *want = &k->desired[port];
+        uint64_t h = hash_mix(HASH_START, k->generation);
+
+        for (uint32_t i = 0; i < want->n_wanted; i++)
+                h = hash_mix(h, want->wanted[i].v);
+        return h;
+}
+
+static void judge_wrong(struct update *k, struct record *r, const struct discrepancy *d, uint64_t expected)
 {
         uint64_t difference = discrepancy_hash(HASH_START, d);
-        bool was_right = r->judged == JUDGED_RIGHT && k->same_policy;
+        bool may_drift = r->judged == JUDGED_RIGHT || (r->judged == JUDGED_WRONG && r->drifted);
         bool news = r->judged != JUDGED_WRONG || r->difference != difference;
         struct watch_event *event;
 
         k->report.n_differ++;
-        r->drifted = was_right || (r->judged == JUDGED_WRONG && r->drifted && k->same_policy);
+        r->drifted = may_drift && r->expected == expected;
         r->judged = JUDGED_WRONG;
+        r->expected = expected;
         r->difference = difference;
         if (!news)
                 return;
@@ -92,12 +106,13 @@ static void judge_wrong(struct update *k, struct record *r, const struct discrep
                 event->differs = d;
 }
 
-static void judge_right(struct update *k, struct record *r)
+static void judge_right(struct update *k, struct record *r, uint64_t expected)
 {
         k->report.n_right++;
         if (r->judged == JUDGED_WRONG)
                 emit(k, r->drifted ? WATCH_REPAIRED : WATCH_RIGHT, r);
         r->judged = JUDGED_RIGHT;
+        r->expected = expected;
         r->drifted = false;
         r->difference = 0;
 }
@@ -143,9 +158,9 @@ static void update_port(struct update *k, uint32_t port, bool is_new, struct rec
         if (k->frozen && k->frozen[port] != FREEZE_NONE)
                 r->judged = JUDGED_NOT; /* what it holds is neither right nor wrong */
         else if (k->differs[port])
-                judge_wrong(k, r, k->differs[port]);
+                judge_wrong(k, r, k->differs[port], hash_expected(k, port));
         else
-                judge_right(k, r);
+                judge_right(k, r, hash_expected(k, port));
 }
 
 static int compare_place(const struct record *r, struct guid node_guid, uint8_t number)
@@ -209,6 +224,7 @@ static int index_discrepancies(struct update *k, const struct verification *v)
         if (!v)
                 return 0;
         k->frozen = v->frozen;
+        k->desired = v->desired->ports;
         k->differs = arena_new_array(k->a, const struct discrepancy *, k->observed->subnet->n_ports);
         if (!k->differs)
                 return -ENOMEM;
@@ -235,9 +251,9 @@ static int sort_by_kind(struct update *k)
 }
 
 int watch_update(struct watch *w, struct arena *a, const struct observed *observed, const struct verification *v,
-                 bool same_policy, const struct known *known, struct watch_report *ret)
+                 uint64_t generation, const struct known *known, struct watch_report *ret)
 {
-        struct update k = { .a = a, .observed = observed, .known = known, .same_policy = same_policy, .first = !w->updated };
+        struct update k = { .a = a, .observed = observed, .known = known, .generation = generation, .first = !w->updated };
         struct watch now = { .arena = arena_new(), .updated = true };
         int r;
 

@@ -10,9 +10,10 @@
  * stopped answering or answers again, a table that was right and is not any more. So the watch keeps a record of each managed
  * port from the last update, and an update reports only differences.
  *
- * A table that differs from the policy *drifted* if it was right at an earlier update under the same policy: another program
- * wrote it, or the port was reset. If it was never right, or the policy is new, it only *differs*. Both are reported once,
- * and again when the difference changes.
+ * A table that differs from the policy *drifted* if it was right when it was compared last, and the generation and what it gives
+ * the port are the same as then: another program wrote it, or the port was reset. Otherwise it only *differs*: pkeyd may not have
+ * written it yet, for a port can be silent while its entries change, and a lease, a name or a place in the fabric changes them
+ * within a generation. Both are reported once, and again when the difference changes.
  *
  * The watch outlives snapshots and generations, so it identifies ports by node GUID and port number, never by an index into a
  * snapshot. An update merges the old records and the new snapshot, both in ascending order.
@@ -31,7 +32,7 @@ enum watch_kind {
         WATCH_GONE,        /* an endport that was there at the last update, and is not any more */
         WATCH_UNREACHABLE, /* the table cannot be read, and could be before, or the port is new */
         WATCH_BACK,        /* the table can be read again */
-        WATCH_DRIFTED,     /* the table was right under this policy, and is not any more */
+        WATCH_DRIFTED,     /* the table was right with the entries that it should hold, and is not any more */
         WATCH_DIFFERS,     /* the table differs from the policy, and was not right before */
         WATCH_RIGHT,       /* the table differed, and now matches the policy */
         WATCH_REPAIRED,    /* the table had drifted, and now matches the policy */
@@ -66,12 +67,12 @@ struct watch *watch_new(void);
 struct watch *watch_free(struct watch *w);
 DEFINE_CLEANUP(struct watch *, watch_free)
 
-/* Compares the snapshot with the last one. v NULL: reports presence and answers, but does not judge tables. same_policy: v is by
- * the same policy as the last update's verification. known: the endports seen so far, including those of this snapshot; NULL:
- * none, so each endport that appears is new. The first update reports no port as new. The report lives in the arena and borrows
- * v. Returns 0 or -ENOMEM, which leaves the watch unchanged. */
+/* Compares the snapshot with the last one. v NULL: reports presence and answers, but does not judge tables. generation: by which v
+ * is. known: the endports seen so far, including those of this snapshot; NULL: none, so each endport that appears is new. The first
+ * update reports no port as new. The report lives in the arena and borrows v. Returns 0 or -ENOMEM, which leaves the watch
+ * unchanged. */
 int watch_update(struct watch *w, struct arena *a, const struct observed *observed, const struct verification *v,
-                 bool same_policy, const struct known *known, struct watch_report *ret);
+                 uint64_t generation, const struct known *known, struct watch_report *ret);
 
 /* The events of one kind, *ret_n of them. */
 const struct watch_event *watch_report_events(const struct watch_report *report, enum watch_kind kind, uint32_t *ret_n);

@@ -9,7 +9,8 @@ import subprocess
 import time
 from datetime import datetime
 
-from harness import Daemon, Fabric, PATIENCE, check, check_equal, end, main, program, read_file, two_level, wait_for
+from harness import (Daemon, Fabric, PATIENCE, check, check_equal, end, main, program, read_file, two_level, wait_for,
+                     wait_sweeps)
 from oracle import Policy
 from private_bus import Bus, require
 
@@ -488,6 +489,26 @@ def test_release_from_mute():
         fabric.pkeyctl("reload", **bus.environment()).expect(0)
         wait_for(lambda: not list_ids(fabric, bus), "the lease to end")
         check_equal(holders(fabric, 0x1000), {}, "ports with the P_Key")
+        stop(daemon)
+
+
+def test_release_from_mute_is_no_drift():
+    """A port that answers again after its lease was released holds what pkeyd wrote: no other program changed it."""
+    with fabric_of() as fabric:
+        fabric.settings("sweep_interval: 1s\ntimeout: 50ms\nabsent_hold: 1h\n")
+        write_policy(fabric)
+        bus = Bus(fabric)
+        daemon = start(fabric, bus)
+        create(fabric, bus).expect(0)
+        wait_sweeps(fabric, 2)
+        fabric.lose("node0002", 100)
+        lease(fabric, bus, "release", "job1", "--json", seconds=90).expect(3)
+        wait_sweeps(fabric, 2)
+        fabric.lose("node0002", 0)
+        wait_for(lambda: not list_ids(fabric, bus), "the lease to end")
+        wait_sweeps(fabric, 2)
+        check_equal(holders(fabric, 0x1000), {}, "ports with the P_Key")
+        check("another program changed" not in daemon.text(), daemon.text())
         stop(daemon)
 
 

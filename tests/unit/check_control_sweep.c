@@ -1487,6 +1487,26 @@ START_TEST(new_policy_is_no_drift)
 }
 END_TEST
 
+/* A port is silent while a generation comes into force that gives it the same, but removes what others put into its table. */
+START_TEST(entries_that_a_policy_removes_are_no_drift)
+{
+        start(ENFORCE "sweep_interval: 10s\nunmanaged: keep\n", POLICY_1);
+        put_key(hosts[0], 2, 0x8099);
+        sweep();
+        lose_tables_of(hosts[0]);
+        until(CONTROL_OPENING_PORT);
+        sweep();
+        ck_assert_int_eq(give_candidate(ENFORCE "sweep_interval: 10s\n", POLICY_1, 0), 0);
+        wait_until_due();
+        sweep();
+        lose = NULL;
+        until(CONTROL_OPENING_PORT);
+        sweep();
+        ck_assert(holds(hosts[0], 0x8010) && !holds(hosts[0], 0x8099));
+        ck_assert_uint_eq(count_logged(LOG_EVENT_DRIFT_FOUND), 0);
+}
+END_TEST
+
 /* Not in audit mode either, where nothing is repaired before it is compared. */
 START_TEST(audited_policy_is_no_drift)
 {
@@ -2498,6 +2518,7 @@ int main(void)
                         apply_beside_the_other_head,
                         drift_is_repaired_and_reported,
                         new_policy_is_no_drift,
+                        entries_that_a_policy_removes_are_no_drift,
                         audited_policy_is_no_drift,
                         numbers,
                         absent_hold_is_shortened,

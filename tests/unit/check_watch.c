@@ -17,6 +17,9 @@ struct fixture {
         struct verification verification;
         struct discrepancy differ[HOSTS];
         struct p_key missing[HOSTS];
+        struct desired desired;
+        struct desired_port wanted[HOSTS];
+        uint64_t generation;
 };
 
 static void fixture_init(struct fixture *f)
@@ -25,6 +28,8 @@ static void fixture_init(struct fixture *f)
         ck_assert_ptr_nonnull(f->arena);
         ck_assert_ptr_nonnull(f->watch);
         f->verification.differ = f->differ;
+        f->desired.ports = f->wanted;
+        f->verification.desired = &f->desired;
 }
 
 static void fixture_done(struct fixture *f)
@@ -87,7 +92,8 @@ static struct watch_report update(struct fixture *f, bool judge, bool same_polic
 {
         struct watch_report report;
 
-        ck_assert_int_eq(watch_update(f->watch, f->arena, f->observed, judge ? &f->verification : NULL, same_policy, f->known,
+        f->generation += !same_policy;
+        ck_assert_int_eq(watch_update(f->watch, f->arena, f->observed, judge ? &f->verification : NULL, f->generation, f->known,
                                       &report),
                          0);
         return report;
@@ -302,6 +308,65 @@ START_TEST(judgement_outlasts_silence)
 }
 END_TEST
 
+/* A port is silent while a new policy comes into force; then its table is still that of the policy before. */
+START_TEST(a_policy_that_changed_during_silence_is_no_drift)
+{
+        struct fixture f;
+        struct watch_report report;
+
+        fixture_init(&f);
+        take_snapshot(&f, 0xf);
+        (void) update(&f, true, false);
+        let_fail(&f, 0, MAD_TIMED_OUT, 0);
+        (void) update(&f, true, true);
+        (void) update(&f, true, false);
+        take_snapshot(&f, 0xf);
+        let_differ(&f, 0, 0x8010);
+        report = update(&f, true, true);
+        ck_assert_uint_eq(report.n_of[WATCH_DRIFTED], 0);
+        ck_assert_uint_eq(report.n_of[WATCH_DIFFERS], 1);
+        f.verification.n_differ = 0;
+        (void) update(&f, true, true);
+        let_differ(&f, 0, 0x8010);
+        report = update(&f, true, true);
+        assert_one(&report, WATCH_DRIFTED, 0);
+        fixture_done(&f);
+}
+END_TEST
+
+/* A lease, a name or a place in the fabric changes what one port should hold; the tables of others that change have drifted. */
+START_TEST(other_entries_by_the_same_policy_are_no_drift)
+{
+        static const struct p_key before[] = {{0x8010}}, after[] = {{0x8011}};
+        struct fixture f;
+        struct watch_report report;
+
+        fixture_init(&f);
+        take_snapshot(&f, 0xf);
+        for (unsigned i = 0; i < HOSTS; i++)
+                f.wanted[i] = (struct desired_port) { .wanted = before, .n_wanted = 1 };
+        (void) update(&f, true, false);
+        f.wanted[1].wanted = after;
+        let_differ(&f, 1, 0x8011);
+        let_differ(&f, 2, 0x8010);
+        report = update(&f, true, true);
+        ck_assert_uint_eq(report.n_events, 2);
+        ck_assert_uint_eq(report.events[0].kind, WATCH_DRIFTED);
+        ck_assert_uint_eq(report.events[0].node_guid.v, 0x300);
+        ck_assert_uint_eq(report.events[1].kind, WATCH_DIFFERS);
+        ck_assert_uint_eq(report.events[1].node_guid.v, 0x200);
+        f.verification.n_differ = 0;
+        f.wanted[3].wanted = after;
+        (void) update(&f, true, true);
+        let_differ(&f, 1, 0x8011);
+        let_differ(&f, 3, 0x8011);
+        report = update(&f, true, true);
+        ck_assert_uint_eq(report.n_events, 2);
+        ck_assert_uint_eq(report.n_of[WATCH_DRIFTED], 2);
+        fixture_done(&f);
+}
+END_TEST
+
 /* An update without a verification must not forget how tables were judged. */
 START_TEST(a_look_without_judgement_forgets_nothing)
 {
@@ -350,6 +415,8 @@ int main(void)
         tcase_add_test(tc, a_new_policy_is_no_drift);
         tcase_add_test(tc, unreachable_and_back);
         tcase_add_test(tc, judgement_outlasts_silence);
+        tcase_add_test(tc, a_policy_that_changed_during_silence_is_no_drift);
+        tcase_add_test(tc, other_entries_by_the_same_policy_are_no_drift);
         tcase_add_test(tc, a_look_without_judgement_forgets_nothing);
         tcase_add_test(tc, backoff_doubles_up_to_its_cap);
         suite_add_tcase(suite, tc);
