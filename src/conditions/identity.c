@@ -72,6 +72,24 @@ static int add_claim(const struct identity *old, const struct subnet *s, const s
         return 0;
 }
 
+/* The node is still in the fabric, but what it calls itself now is not known. */
+static int keep_claim(const struct identity *old, struct guid node, struct identity *to)
+{
+        const struct identity_claim *before = find_claim(old, node);
+        struct identity_claim *new = &to->claims[to->n];
+
+        if (!before)
+                return 0;
+        *new = *before;
+        new->text = arena_strdup(to->arena, before->text);
+        new->label = arena_strdup(to->arena, before->label);
+        to->ways_out[to->n] = arena_strdup(to->arena, old->ways_out[before - old->claims]);
+        if (!new->text || !new->label || !to->ways_out[to->n])
+                return -ENOMEM;
+        to->n++;
+        return 0;
+}
+
 static int list_claims(const struct identity *old, const struct pins *pins, const struct subnet *s, uint64_t wall,
                        struct identity *to)
 {
@@ -81,12 +99,16 @@ static int list_claims(const struct identity *old, const struct pins *pins, cons
 
         if (r < 0)
                 return r;
-        to->claims = arena_new_array(to->arena, struct identity_claim, n);
-        to->ways_out = arena_new_array(to->arena, const char *, n);
+        to->claims = arena_new_array(to->arena, struct identity_claim, (size_t) n + old->n);
+        to->ways_out = arena_new_array(to->arena, const char *, (size_t) n + old->n);
         if (!to->claims || !to->ways_out)
                 return -ENOMEM;
-        for (uint32_t i = 0; r == 0 && i < n; i++)
-                r = add_claim(old, s, &claims[i], wall, to);
+        for (uint32_t node = 0, i = 0; r == 0 && node < s->n_nodes; node++) {
+                if (i < n && claims[i].node == node)
+                        r = add_claim(old, s, &claims[i++], wall, to);
+                else if (pins && s->nodes[node].incomplete)
+                        r = keep_claim(old, s->nodes[node].guid, to);
+        }
         return r;
 }
 

@@ -4,6 +4,7 @@
 /*
  * Claims (pins/claims.h) from one sweep to the next: which nodes claim a name, and since when. Each
  * is logged once, again when it is about another name, node or place, and once when it has ended.
+ * The claim of a node that does not answer all queries stays as it was.
  */
 
 #include "events/log.h"

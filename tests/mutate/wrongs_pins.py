@@ -45,6 +45,8 @@ WRONGS = [
     # from one sweep to the next
     Wrong("identity-logged-each-time", IDENTITY, "if ((!old || strcmp(old->text, c->text) != 0) && n++", "if (n++"),
     Wrong("identity-another-name-is-no-news", IDENTITY, "if ((!old || strcmp(old->text, c->text) != 0) && n++", "if (!old && n++"),
+    Wrong("identity-silence-ends-a-claim", IDENTITY, "                else if (pins && s->nodes[node].incomplete)", "                else if (false)"),
+    Wrong("identity-claim-without-pins", IDENTITY, "                else if (pins && s->nodes[node].incomplete)", "                else if (s->nodes[node].incomplete)"),
     Wrong("identity-since-now", IDENTITY, "                new->since = before->since;\n", "                new->since = wall;\n"),
     Wrong("sweep-refused-policy-binds", SWEEP_PLAN, "(r == 0 && c->config.goal != CONTROL_PLAN ? pins_keep : pins_take_back)(&c->pins);", "pins_keep(&c->pins);"),
     Wrong("sweep-never-binds", SWEEP_PLAN, "(r == 0 && c->config.goal != CONTROL_PLAN ? pins_keep : pins_take_back)(&c->pins);", "pins_take_back(&c->pins);"),

@@ -91,6 +91,44 @@ START_TEST(renamed)
 }
 END_TEST
 
+static bool lose_name(const struct mad_request *request, struct fabsim_place at)
+{
+        return at.node == hosts[2] && request->attribute == SMP_ATTR_NODE_DESCRIPTION;
+}
+
+/* node3 calls itself node1, and then does not answer what it calls itself: that does not end the claim. */
+START_TEST(claim_outlasts_silence)
+{
+        uint64_t since;
+
+        start(SETTINGS, POLICY_1);
+        sweep();
+        rename_node(hosts[2], "node1 mlx5_0");
+        next_sweep();
+        ck_assert_uint_eq(status()->n_claims, 1);
+        since = status()->claims[0].since;
+        for (unsigned i = 0; i < 4; i++) {
+                lose = i < 2 ? lose_name : NULL;
+                until(CONTROL_OPENING_PORT);
+                until(CONTROL_DISCOVERING);
+                sweep();
+                ck_assert_uint_eq(status()->n_claims, 1);
+                ck_assert_uint_eq(status()->claims[0].since, since);
+                ck_assert_ptr_nonnull(strstr(status()->claims[0].text, " calls itself 'node1 mlx5_0'"));
+        }
+        ck_assert_uint_eq(count_logged(LOG_EVENT_NAME_CLAIMED), 1);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_NAME_SETTLED), 0);
+        lose = lose_name;
+        until(CONTROL_OPENING_PORT);
+        sweep();
+        ck_assert_int_eq(give_candidate(NO_PINS, POLICY_1, 7), 0);
+        until(CONTROL_OPENING_PORT);
+        sweep();
+        ck_assert_uint_eq(status()->n_claims, 0);
+        expect_logged(LOG_EVENT_NAME_SETTLED, "claims no name any more: names are not pinned any more");
+}
+END_TEST
+
 /* node3 was never seen before it calls itself node1: it gets nothing by that name. */
 START_TEST(new_host_with_a_name)
 {
@@ -236,8 +274,8 @@ END_TEST
 int main(void)
 {
         const TTest *const tests[] = {
-                stored_before_the_first_write, renamed, new_host_with_a_name, not_named_yet, turned_on_and_off, reload_with_a_claim,
-                accepted, down_with_a_claim, apply_stores, plan_does_not_store,
+                stored_before_the_first_write, renamed, claim_outlasts_silence, new_host_with_a_name, not_named_yet,
+                turned_on_and_off, reload_with_a_claim, accepted, down_with_a_claim, apply_stores, plan_does_not_store,
         };
 
         return run_suite("control with pins", tests, ELEMENTS(tests));
