@@ -423,7 +423,8 @@ static void applied(struct control *c, int r, const char *why)
                 mark_failed_ports(c);
                 if (!s->part.subnet || summary.n_held_bases > 0)
                         sweep_set_held(c, s->apply);
-                event_text_apply(c->log, s->generation, s->decision.plan, sweep_observed(c), s->apply,
+                /* sweep_watch() does not see the ports of a part */
+                event_text_apply(c->log, s->generation, s->decision.plan, s->part.subnet ? NULL : sweep_observed(c), s->apply,
                                  c->now - s->apply_began, &c->apply_failures);
                 sweep_verify(c);
         }

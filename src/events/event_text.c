@@ -377,8 +377,7 @@ static struct failures visit_failures(struct log *l, const struct generation *g,
                         if (o->state != APPLY_FAILED)
                                 continue;
                         f.digest = digest_outcome(f.digest ? f.digest : 1, w, o);
-                        /* ports that could not be read have an entry of event_text_watch() */
-                        if (o->reason == APPLY_ABORTED || observed->tables[w->port].source != TABLE_READ)
+                        if (o->reason == APPLY_ABORTED || (observed && observed->tables[w->port].source != TABLE_READ))
                                 continue;
                         if (l && f.to_log < EVENT_TEXT_MAX)
                                 log_failed_write(l, g, plan, w, phase, o);

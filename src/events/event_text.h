@@ -37,6 +37,7 @@ void event_text_standby(struct log *l, const struct generation *g, const struct 
 void event_text_held(struct log *l, const struct generation *g, const struct subnet *subnet, const struct known *known,
                      const struct held_list *held, uint64_t now, uint64_t *reported);
 
-/* The result of an apply. The same failures as before are not logged again. */
+/* The result of an apply. The same failures as before are not logged again. observed: ports that could not be read get no entry of
+ * their own, because event_text_watch() has one; NULL: each port gets one. */
 void event_text_apply(struct log *l, struct generation *g, const struct plan *plan, const struct observed *observed,
                       const struct apply *apply, usec_t duration, uint64_t *failures);

@@ -141,6 +141,8 @@ WRONGS = [
     Wrong("standing-without-doubt", KNOWLEDGE, "        }\n        knowledge_doubt_absence(k);\n        return knowledge_counts_rebuild(k);", "        }\n        return knowledge_counts_rebuild(k);"),
     Wrong("retry-is-forgotten", SCHEDULE, "        if (kind == SWEEP_LEASE && result == SWEEP_DONE)\n                return;", "        if (0)\n                return;"),
     Wrong("leases-always-first", SCHEDULE, " && now < MIN(s->sweep_at, s->retry_at) + LEASES_FIRST))", "))"),
+    Wrong("part-fails-without-a-name", "src/control/sweep_write.c", "s->part.subnet ? NULL : sweep_observed(c), s->apply,", "sweep_observed(c), s->apply,"),
+    Wrong("whole-fails-with-each-name", "src/control/sweep_write.c", "s->part.subnet ? NULL : sweep_observed(c), s->apply,", "NULL, s->apply,"),
     Wrong("change-of-leases-is-drift", SWEEP_PLAN, "        c->sweep.leases_changed = leases_need_plan(c->leases);\n", ""),
     # a store that takes nothing
     Wrong("lease-unstored-caller-waits-for-ever", "src/leases/lease_life.c", "                lease_answer_late(l, lease, now);\n", ""),

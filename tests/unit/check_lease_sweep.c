@@ -224,10 +224,40 @@ START_TEST(equals_the_whole)
 }
 END_TEST
 
+static bool lose_node2(const struct mad_request *request, struct fabsim_place at)
+{
+        (void) request;
+        return at.node == hosts[1];
+}
+
+START_TEST(failed_writes_name_their_port)
+{
+        n_plans_for_leases = 0;
+        start(SETTINGS, policies[0]);
+        sweep();
+        forget_log();
+        lose = lose_node2;
+        ck_assert_int_eq(give(&(struct control_event) {
+                .kind = CONTROL_EVENT_LEASE,
+                .lease = {
+                        .kind = LEASE_CREATE, .id = "a", .timeout = 5,
+                        .by = { .origin = { .kind = ORIGIN_BUS }, .names = names, .n_names = 1, .request = 1 },
+                        .wish = { .pool = "jobs", .members = "node[2-3]", .partial = true },
+                },
+        }), 0);
+        live(now);
+        ck_assert_uint_eq(n_plans_for_leases, 1);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_PORT_UNREACHABLE), 0);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_WRITE_FAILED), 1);
+        ck_assert_str_eq(last_logged(LOG_EVENT_WRITE_FAILED)->node, "node2 mlx5_0/1");
+        expect_logged(LOG_EVENT_APPLY_PARTIAL, ", 1 failed, ");
+}
+END_TEST
+
 int main(void)
 {
         Suite *s = suite_create("lease_sweep");
-        TCase *t = tcase_create("lease_sweep");
+        TCase *t = tcase_create("lease_sweep"), *one = tcase_create("one sweep");
         SRunner *runner;
         int failed;
 
@@ -235,6 +265,9 @@ int main(void)
         tcase_set_timeout(t, 3600);
         tcase_add_loop_test(t, equals_the_whole, 1, 5);
         suite_add_tcase(s, t);
+        tcase_add_checked_fixture(one, setup, teardown);
+        tcase_add_test(one, failed_writes_name_their_port);
+        suite_add_tcase(s, one);
         runner = srunner_create(s);
         srunner_run_all(runner, CK_ENV);
         failed = srunner_ntests_failed(runner);
