@@ -395,9 +395,10 @@ void event_text_apply(struct log *l, struct generation *g, const struct plan *pl
         _cleanup_text_ struct text t = {};
 
         apply_get_summary(apply, &summary);
-        text_add(&t, "generation %" PRIu64 ": %u write%s done on %u port%s in %.2f s", g->number, summary.written,
-                 text_plural(summary.written), plan->n_ports_affected, text_plural(plan->n_ports_affected),
-                 (double) duration / (double) USEC_PER_SEC);
+        text_add(&t, "generation %" PRIu64 ": %u write%s done", g->number, summary.written, text_plural(summary.written));
+        if (summary.failed + summary.held == 0)
+                text_add(&t, " on %u port%s", plan->n_ports_affected, text_plural(plan->n_ports_affected));
+        text_add(&t, " in %.2f s", (double) duration / (double) USEC_PER_SEC);
         if (summary.failed + summary.held == 0) {
                 *failures = 0;
                 log_text(l, LOG_EVENT_APPLIED, &about, &t);

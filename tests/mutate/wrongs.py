@@ -546,6 +546,8 @@ WRONGS += [
     Wrong("sweep-conf-of-another-candidate", SWEEP_DECIDE, "sweep_is_for_port(c, g) && same_text(c->sweep.conf_path, conf_of(g))",
           "sweep_is_for_port(c, g)"),
     Wrong("lock-lost-while-loading", "src/control/sweep_lock.c", "        sync_take_changed(c, &event->lock);\n", "        if (event->lock.r == 0)\n                sync_take_changed(c, &event->lock);\n"),
+    Wrong("apply-ports-of-the-plan", "src/events/event_text.c", "        if (summary.failed + summary.held == 0)\n                text_add(&t, \" on ", "        if (true)\n                text_add(&t, \" on "),
+    Wrong("apply-ports-only-if-held", "src/events/event_text.c", "        if (summary.failed + summary.held == 0)\n                text_add(&t, \" on ", "        if (summary.held == 0)\n                text_add(&t, \" on "),
     Wrong("sweep-new-policy-is-drift", SWEEP_WRITE, "observed, v, sweep_number(c), &c->known", "observed, v, 0, &c->known"),
     Wrong("sweep-fabric-without-its-sm", SWEEP, "        if (control_serves(c) && new->subnet->sm_lid.v && new->subnet->sm == SUBNET_NONE)\n                return -ENODATA;\n",
           ""),
