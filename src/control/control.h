@@ -179,7 +179,7 @@ struct control_numbers {
         usec_t apply_duration, sweep_duration; /* of the last one, and of the last full one; 0: there was none */
         uint64_t n_plans;
         uint64_t n_writes, n_writes_failed;
-        uint64_t n_refused_by_gate; /* a bug of pkeyd */
+        uint64_t n_refused_by_gate; /* a table changed at that moment, or a bug of pkeyd */
         uint64_t n_drifts;       /* tables that were right and then were not */
         bool compared;           /* tables were compared with the policy at least once */
 };

@@ -382,7 +382,8 @@ static void add_mads(struct page *p, const struct metrics *m)
                     n->n_writes);
         add_counter(p, "pkeyd_writes_failed_total", "Writes that could not be confirmed.", n->n_writes_failed);
         add_counter(p, "pkeyd_writes_refused_by_gate_total",
-                    "Writes that could have broken a promise and were not sent: each is a bug of pkeyd.", n->n_refused_by_gate);
+                    "Writes that could have broken a promise and were not sent: a table changed at that moment, or a bug of pkeyd.",
+                    n->n_refused_by_gate);
         add_counter(p, "pkeyd_mads_sent_total", "MADs sent, every try of each.", m->mads.sent);
         add_counter(p, "pkeyd_mads_retried_total", "MADs sent again because no answer came.", m->mads.retried);
         add_counter(p, "pkeyd_mads_answered_total", "MADs that were answered.", m->mads.answered);
