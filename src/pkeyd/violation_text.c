@@ -108,7 +108,7 @@ void violation_text_notices(const struct journal *j, const struct notices_status
                 journal_event(j, LOG_EVENT_NOTICES_ABSENT, NULL,
                               "the SA refused the subscription to P_Key violations (traps 257 to 259): %s%s; pkeyd still polls "
                               "counters",
-                              mad_status_to_string(status->mad_status), key);
+                              status->mad_status ? mad_status_to_string(status->mad_status) : "its answer does not accept it", key);
         else if (status->state == NOTICES_UNANSWERED)
                 journal_event(j, LOG_EVENT_NOTICES_ABSENT, NULL,
                               "the SA does not answer the subscription to P_Key violations (traps 257 to 259); pkeyd tries "

@@ -546,6 +546,8 @@ WRONGS += [
     Wrong("sweep-conf-of-another-candidate", SWEEP_DECIDE, "sweep_is_for_port(c, g) && same_text(c->sweep.conf_path, conf_of(g))",
           "sweep_is_for_port(c, g)"),
     Wrong("lock-lost-while-loading", "src/control/sweep_lock.c", "        sync_take_changed(c, &event->lock);\n", "        if (event->lock.r == 0)\n                sync_take_changed(c, &event->lock);\n"),
+    Wrong("notices-refused-ok", "src/pkeyd/violation_text.c", "status->mad_status ? mad_status_to_string(status->mad_status) : \"its answer does not accept it\"", "mad_status_to_string(status->mad_status)"),
+    Wrong("notices-refused-without-a-status", "src/pkeyd/violation_text.c", "status->mad_status ? mad_status_to_string(status->mad_status)", "false ? mad_status_to_string(status->mad_status)"),
     Wrong("apply-ports-of-the-plan", "src/events/event_text.c", "        if (summary.failed + summary.held == 0)\n                text_add(&t, \" on ", "        if (true)\n                text_add(&t, \" on "),
     Wrong("apply-ports-only-if-held", "src/events/event_text.c", "        if (summary.failed + summary.held == 0)\n                text_add(&t, \" on ", "        if (summary.held == 0)\n                text_add(&t, \" on "),
     Wrong("sweep-new-policy-is-drift", SWEEP_WRITE, "observed, v, sweep_number(c), &c->known", "observed, v, 0, &c->known"),

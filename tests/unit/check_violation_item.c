@@ -235,6 +235,20 @@ START_TEST(without_memory)
 }
 END_TEST
 
+START_TEST(subscription_refused)
+{
+        struct journal j = native_journal();
+        struct notices_status status = { .state = NOTICES_REFUSED };
+
+        violation_text_notices(&j, &status, true);
+        ck_assert_ptr_eq(strstr(sent, "MESSAGE=the SA refused the subscription to P_Key violations (traps 257 to 259): its answer does "
+                                      "not accept it; pkeyd still polls counters\n"), sent);
+        status.mad_status = 0x0200;
+        violation_text_notices(&j, &status, true);
+        ck_assert_ptr_nonnull(strstr(sent, arena_printf(arena, "259): %s; pkeyd", mad_status_to_string(0x0200))));
+}
+END_TEST
+
 START_TEST(ports_that_are_not_asked_in_time)
 {
         struct violation_poll_counters poll = { .n_ports = 2368, .n_silent = 600, .interval = 5 * USEC_PER_SEC,
@@ -315,6 +329,7 @@ int main(void)
         tcase_add_test(t, reports);
         tcase_add_test(t, of_a_notice);
         tcase_add_test(t, without_memory);
+        tcase_add_test(t, subscription_refused);
         tcase_add_test(t, ports_that_are_not_asked_in_time);
         tcase_add_test(t, findings);
         tcase_add_test(t, finding_with_its_place);
