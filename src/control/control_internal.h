@@ -145,7 +145,6 @@ struct sweep {
         struct reconciled decision;
         const struct plan *confirmed; /* by a person; NULL: none */
         struct lease_part part;
-        bool leases_changed;          /* since the plan before: what differs now is to be written */
 
         /* what is written */
         struct apply *apply;

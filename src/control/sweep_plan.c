@@ -201,7 +201,6 @@ static int plan_with_leases(struct control *c, struct findings *findings)
         _cleanup_findings_ struct findings found = {};
         int r;
 
-        c->sweep.leases_changed = leases_need_plan(c->leases);
         do {
                 findings_done(&found);
                 found = (struct findings) { .arena = c->sweep.arena };

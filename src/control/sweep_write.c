@@ -557,7 +557,7 @@ void sweep_carry_out(struct control *c)
 {
         struct sweep *s = &c->sweep;
         const struct settings *settings = s->generation->settings;
-        bool compared_before = c->watched_generation == s->generation->number && !s->leases_changed, writes, is_direct;
+        bool compared_before = c->watched_generation == s->generation->number, writes, is_direct;
         struct watch_report report;
         int r = 0;
 

@@ -143,7 +143,6 @@ WRONGS = [
     Wrong("leases-always-first", SCHEDULE, " && now < MIN(s->sweep_at, s->retry_at) + LEASES_FIRST))", "))"),
     Wrong("part-fails-without-a-name", "src/control/sweep_write.c", "s->part.subnet ? NULL : sweep_observed(c), s->apply,", "sweep_observed(c), s->apply,"),
     Wrong("whole-fails-with-each-name", "src/control/sweep_write.c", "s->part.subnet ? NULL : sweep_observed(c), s->apply,", "NULL, s->apply,"),
-    Wrong("change-of-leases-is-drift", SWEEP_PLAN, "        c->sweep.leases_changed = leases_need_plan(c->leases);\n", ""),
     # a store that takes nothing
     Wrong("lease-unstored-caller-waits-for-ever", "src/leases/lease_life.c", "                lease_answer_late(l, lease, now);\n", ""),
     Wrong("lease-unstored-is-not-looked-at", "src/leases/lease_life.c", ", lease_answer_due(l->items[i])));", ", USEC_INFINITY));"),
