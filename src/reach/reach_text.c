@@ -95,5 +95,5 @@ void reach_report(const struct subnet *s, const struct reach_names *names, const
         for (uint32_t i = 0; i < shown; i++)
                 add_note(findings, reach_describe(findings->arena, s, names, &r->lines[i]));
         if (shown < r->n_lines)
-                add_note(findings, arena_printf(findings->arena, "and %u more like these; pkeyctl plan -v lists all", r->n_lines - shown));
+                add_note(findings, arena_printf(findings->arena, "and %u more like these, which are not logged", r->n_lines - shown));
 }

@@ -548,6 +548,8 @@ WRONGS += [
     Wrong("lock-lost-while-loading", "src/control/sweep_lock.c", "        sync_take_changed(c, &event->lock);\n", "        if (event->lock.r == 0)\n                sync_take_changed(c, &event->lock);\n"),
     Wrong("notices-refused-ok", "src/pkeyd/violation_text.c", "status->mad_status ? mad_status_to_string(status->mad_status) : \"its answer does not accept it\"", "mad_status_to_string(status->mad_status)"),
     Wrong("notices-refused-without-a-status", "src/pkeyd/violation_text.c", "status->mad_status ? mad_status_to_string(status->mad_status)", "false ? mad_status_to_string(status->mad_status)"),
+    Wrong("reach-rest-has-all", "src/reach/reach_text.c", "are not logged\", r->n_lines - shown", "are not logged\", r->n_lines"),
+    Wrong("reach-rest-is-nothing", "src/reach/reach_text.c", "        if (shown < r->n_lines)\n", "        if (false)\n"),
     Wrong("apply-ports-of-the-plan", "src/events/event_text.c", "        if (summary.failed + summary.held == 0)\n                text_add(&t, \" on ", "        if (true)\n                text_add(&t, \" on "),
     Wrong("apply-ports-only-if-held", "src/events/event_text.c", "        if (summary.failed + summary.held == 0)\n                text_add(&t, \" on ", "        if (summary.held == 0)\n                text_add(&t, \" on "),
     Wrong("sweep-new-policy-is-drift", SWEEP_WRITE, "observed, v, sweep_number(c), &c->known", "observed, v, 0, &c->known"),

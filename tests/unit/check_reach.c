@@ -363,6 +363,7 @@ START_TEST(words)
 {
         _cleanup_findings_ struct findings findings = {};
         const struct reach_names names = {};
+        struct reach_line lines[REACH_MAX_SHOWN + 2];
         struct reach_changes r;
 
         begin(8);
@@ -379,6 +380,13 @@ START_TEST(words)
         ck_assert_int_eq(findings.items[0].code, FINDING_PLAN_REACH);
         ck_assert_int_eq(findings.items[0].severity, FINDING_NOTE);
         ck_assert_str_eq(findings.items[0].text, "who can talk to whom: 3 pairs of ports lost, 4 gained; nothing else changes");
+        for (unsigned i = 0; i < ELEMENTS(lines); i++)
+                lines[i] = r.lines[0];
+        r.lines = lines;
+        r.n_lines = ELEMENTS(lines);
+        reach_report(subnet, &names, &r, &findings);
+        ck_assert_uint_eq(findings.n, 2 + 1 + REACH_MAX_SHOWN + 1);
+        ck_assert_str_eq(findings.items[findings.n - 1].text, "and 2 more like these, which are not logged");
         end();
 
         begin(4);
