@@ -284,8 +284,9 @@ static int see_released(struct leases *l, struct lease *lease, const struct know
                 const char *label = holder_label(lease->arena, o->subnet, holder);
 
                 if (lease->progress != LEASE_TRIED)
-                        log_add(log, LOG_EVENT_LEASE_HELD, NULL, "lease %s is released, but %s may still hold P_Key 0x%04x; pkeyd does "
-                                "not lease it again until that port confirms its removal; if the host is gone for good: pkeyctl forget",
+                        log_add(log, LOG_EVENT_LEASE_HELD, NULL, "lease %s is released, but %s, and perhaps other ports, may still hold "
+                                "P_Key 0x%04x; pkeyd does not lease it again until each of them confirms its removal; if a host is gone "
+                                "for good: pkeyctl forget",
                                 lease->id, label, lease->base);
                 lease->progress = LEASE_TRIED;
                 lease->due = USEC_INFINITY;

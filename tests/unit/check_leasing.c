@@ -714,7 +714,7 @@ START_TEST(is_releasing)
         ck_assert(holds(hosts[1], 0x9000));
         ck_assert_int_eq(find("a")->state, LEASE_RELEASING);
         ck_assert_uint_eq(lease_n_confirmed(find("a")), 0);
-        expect_logged(LOG_EVENT_LEASE_HELD, "node2");
+        expect_logged(LOG_EVENT_LEASE_HELD, "lease a is released, but node2 mlx5_0/1, and perhaps other ports, may still hold P_Key 0x1000; ");
         create("b", &two_nodes);
         expect_refused(FINDING_LEASE_P_KEY);
         create("a", &two_nodes);
