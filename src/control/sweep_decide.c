@@ -53,10 +53,11 @@ static void refuse_as_guest(struct control *c)
         c->in_force->is_off_file = true;
 }
 
-/* The candidate comes into force. */
+/* The candidate comes into force. Where it is not written, it changes for nobody who can talk to whom. */
 static void accept(struct control *c, struct findings *findings)
 {
-        sweep_note_reach(c, findings);
+        if (control_writes(c, c->sweep.generation))
+                sweep_note_reach(c, findings);
         reload_accept(c);
         leasing_accepted(c);
 }

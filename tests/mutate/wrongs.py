@@ -534,6 +534,8 @@ WRONGS += [
           ""),
     Wrong("sweep-part-is-remembered-as-whole", SWEEP_WRITE, "return summary.failed + summary.held + summary.n_held_bases == 0 && !c->sweep.apply_stopped && v->n_differ == 0 &&\n               v->n_unreachable == 0;",
           "return v && !c->sweep.apply_stopped;"),
+    Wrong("sweep-reach-in-audit", SWEEP_DECIDE, "        if (control_writes(c, c->sweep.generation))\n                sweep_note_reach", "        if (control_may_write(c, c->sweep.generation))\n                sweep_note_reach"),
+    Wrong("sweep-reach-on-a-standby", SWEEP_DECIDE, "        if (control_writes(c, c->sweep.generation))\n                sweep_note_reach", "        if (!c->sweep.generation->audits)\n                sweep_note_reach"),
     Wrong("sweep-candidate-of-another-port", SWEEP_DECIDE, "        if (sweep_is_for_port(c, c->candidate))\n", "        if (c->candidate)\n"),
     Wrong("sweep-in-force-at-another-port", SWEEP_DECIDE, "return sweep_is_for_port(c, c->in_force) ? c->in_force : NULL;", "return c->in_force;"),
     Wrong("sweep-refusal-said-each-time", SWEEP_DECIDE, "        if (g->n_refused != n)\n",

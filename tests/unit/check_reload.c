@@ -373,7 +373,7 @@ START_TEST(what_stands_beside_is_told)
         ck_assert_int_eq(give_candidate("sweep_interval: 1h\n", POLICY_2, 1), 0);
         next_sweep();
         ck_assert_int_eq(noted.outcome, RELOAD_CARRIED_OUT);
-        ck_assert_uint_eq(noted.n_findings, 1 + 2); /* and what changes */
+        ck_assert_uint_eq(noted.n_findings, 1);
         ck_assert_uint_eq(count_logged(LOG_EVENT_BESIDE_SM), 1);
 }
 END_TEST
@@ -477,6 +477,31 @@ static void expect_changes(const char *policy, size_t n, const char *first, cons
         ck_assert_str_eq(g->facts.changes[n - 1], last);
 }
 
+/* A generation that is not written connects and disconnects nobody. */
+START_TEST(audit_changes_nothing)
+{
+        start(AUDIT, POLICY_3);
+        sweep();
+        ck_assert_uint_eq(count_logged(LOG_EVENT_REACH), 0);
+        ck_assert_uint_eq(status()->in_force->facts.n_changes, 0);
+        ck_assert_int_eq(give_candidate(ENFORCE, POLICY_3, 9), 0);
+        next_sweep();
+        ck_assert_uint_eq(count_logged(LOG_EVENT_REACH), 2);
+        ck_assert_uint_eq(status()->in_force->facts.n_changes, 2);
+}
+END_TEST
+
+START_TEST(standby_changes_nothing)
+{
+        f.sm = (struct fabsim_place) {hosts[2], 1};
+        start("role: follow-sm\n", POLICY_3);
+        sweep();
+        ck_assert(status()->standby);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_REACH), 0);
+        ck_assert_uint_eq(status()->in_force->facts.n_changes, 0);
+}
+END_TEST
+
 START_TEST(what_changes_is_kept)
 {
         static const char none[] = "who can talk to whom does not change";
@@ -497,6 +522,8 @@ int main(void)
         const TTest *const tests[] = {
                         carried_out,
                         what_changes_is_kept,
+                        audit_changes_nothing,
+                        standby_changes_nothing,
                         refused_at_once,
                         refused_for_nobody,
                         refused_while_another_waits,
