@@ -125,7 +125,7 @@ START_TEST(claim_outlasts_silence)
         until(CONTROL_OPENING_PORT);
         sweep();
         ck_assert_uint_eq(status()->n_claims, 0);
-        expect_logged(LOG_EVENT_NAME_SETTLED, "claims no name any more: names are not pinned any more");
+        expect_logged(LOG_EVENT_NAME_SETTLED, "no longer claims a name: names are no longer pinned");
 }
 END_TEST
 
