@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "knowledge/held.h"
+#include "events/held_text.h"
 #include "util/text.h"
 
 #define COUNTER "counter"
@@ -313,10 +313,65 @@ static void add_daemon(struct page *p, const struct metrics *m)
         add_gauge(p, "pkeyd_policy_errors", "Errors for which the files as they were last loaded were refused.", n_errors);
 }
 
+/* The labels name the first of the ports that hold the base. */
+static void add_held_base(struct page *p, const struct held_context *context, const struct held *h, const char *name, int64_t value)
+{
+        const struct held_by *by = &h->by[0];
+        bool is_endport = by->name.kind == KNOWLEDGE_ENDPORT;
+        const char *partition = held_partition(context, h->base);
+        struct held_port port;
+
+        if (held_port_find(context, by->name, &port) < 0) {
+                p->text.failed = true;
+                return;
+        }
+        open_labels(p, name);
+        text_add(&p->text, "base=\"0x%04x\"", (unsigned) h->base);
+        if (partition)
+                add_label(p, "partition", partition);
+        add_label(p, "reason", held_reason_to_string(by->reason));
+        text_add(&p->text, ",node_guid=\"0x%016" PRIx64 "\"", port.node_guid.v);
+        if (port.node[0])
+                add_label(p, is_endport ? "node" : "switch", port.node);
+        text_add(&p->text, ",%s=\"%u\"", is_endport ? "port" : "switch_port", (unsigned) by->name.number);
+        if (is_endport && port.port_guid.v)
+                text_add(&p->text, ",port_guid=\"0x%016" PRIx64 "\"", port.port_guid.v);
+        text_add(&p->text, "} %" PRId64 "\n", value);
+}
+
+static void add_held(struct page *p, const struct control_status *s)
+{
+        static const char ports[] = "pkeyd_held_base_ports", since[] = "pkeyd_held_base_since_timestamp_seconds";
+        _cleanup_arena_ struct arena *a = arena_new();
+        const struct held_context context = {
+                .arena = a, .subnet = s->snapshot ? s->snapshot->subnet : NULL, .known = s->known,
+                .policy = s->wanted ? s->wanted->policy : NULL,
+        };
+        size_t n, n_shown;
+        const struct held *const *items = held_list_items(s->held, &n);
+
+        p->text.failed |= !a;
+        if (!s->held || p->text.failed)
+                return;
+        n_shown = MIN(n, (size_t) METRICS_MAX_HELD);
+        add_gauge(p, "pkeyd_held_bases", "Held bases: a change waits, because too little is known of a port.", n);
+        add_gauge(p, "pkeyd_held_ports", "Ports that hold a base: changes wait until pkeyd knows what these ports have.",
+                  held_list_n_ports(s->held));
+        if (n > 0)
+                add_family(p, ports, GAUGE, "Ports that hold this base; the labels name the first of them, and why it does.");
+        for (size_t i = 0; i < n_shown; i++)
+                add_held_base(p, &context, items[i], ports, items[i]->n_by);
+        for (size_t i = 0, n_since = 0; i < n_shown; i++) {
+                if (items[i]->by[0].since == 0)
+                        continue;
+                if (n_since++ == 0)
+                        add_family(p, since, GAUGE, "Since when the port that the labels name is in the state that reason names.");
+                add_held_base(p, &context, items[i], since, (int64_t) items[i]->by[0].since);
+        }
+}
+
 static void add_ports(struct page *p, const struct control_status *s)
 {
-        size_t n;
-
         if (s->numbers.compared) {
                 add_gauge(p, "pkeyd_ports_managed", "Ports whose P_Key tables pkeyd manages.", s->ports.managed);
                 add_gauge(p, "pkeyd_ports_verified", "Managed ports that were read and match the policy.", s->ports.right);
@@ -328,12 +383,7 @@ static void add_ports(struct page *p, const struct control_status *s)
                           "Frozen endports: pkeyd writes neither to them nor to the switch ports beside them.", s->n_frozen);
                 add_gauge(p, "pkeyd_name_claims", "Nodes that call themselves by a name that is not pinned to them.", s->n_claims);
         }
-        if (s->held) {
-                (void) held_list_items(s->held, &n);
-                add_gauge(p, "pkeyd_held_bases", "Held bases: a change waits, because too little is known of a port.", n);
-                add_gauge(p, "pkeyd_held_ports", "Ports that hold a base: changes wait until pkeyd knows what these ports have.",
-                          held_list_n_ports(s->held));
-        }
+        add_held(p, s);
         add_counter(p, "pkeyd_drifts_total", "Tables that matched the policy and later differed from it.", s->numbers.n_drifts);
 }
 

@@ -17,7 +17,8 @@
  *
  * Invariants: the same numbers give the same bytes; no two series have the same labels, whatever the names in a fabric; at most
  * METRICS_MAX_SERIES series of violations by port, the largest, and for each source one of the others (rest="true"), so that sums
- * are right. A number that is not known is left out, never 0.
+ * are right; at most METRICS_MAX_HELD held bases in each family that names them, the lowest. A number that is not known is left
+ * out, never 0.
  *
  * This folder does not know where the text goes, or what time it is.
  */
@@ -28,6 +29,7 @@
 #include "violations/violations.h"
 
 #define METRICS_MAX_SERIES 5000
+#define METRICS_MAX_HELD   64
 
 struct metrics {
         const char *version;

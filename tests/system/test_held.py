@@ -284,6 +284,10 @@ def test_daemon():
         check_words(f, data["held"], "reload --json")
         wait_for(lambda: "pkeyd_held_bases 1" in read_file(f.path("pkeyd.prom")), "the metric")
         check("pkeyd_held_ports 1" in read_file(f.path("pkeyd.prom")), "the other metric")
+        named = re.search(r'^pkeyd_held_base_since_timestamp_seconds\{base="0x0010",partition="storage",reason="(?:silent|unanswered)",'
+                          r'node_guid="0x[0-9a-f]{16}",node="%s",port="1",port_guid="%s"\} [1-9]\d{9}$' % (A, guid_of(f, A)),
+                          read_file(f.path("pkeyd.prom")), re.M)
+        check(named, "the metric names the port", read_file(f.path("pkeyd.prom")))
         # the daemon reads the vouch at its next sweep
         f.pkeyctl("forget", A, "--yes").expect(0)
         wait_for(lambda: holds(f, C), "C to get the P_Key after forget")

@@ -128,23 +128,32 @@ static const struct notices_status notices = { .state = NOTICES_SUBSCRIBED, .n_r
 static const struct violation_poll_counters poll = { .n_ports = 4000, .n_silent = 2, .n_rounds = 77,
                                                       .cycle_duration = 340 * USEC_PER_SEC, .is_late = true };
 
-/* Three bases wait for two hosts, whose tables were not read. */
-static const struct held_list *hold(void)
+/* n bases wait for two hosts, whose tables were not read. A host that is not in `there` is silent since 100 s. */
+static const struct held_list *hold(uint16_t n, unsigned before, unsigned there)
 {
-        struct subnet *s = discover(ALL, 0, 0, 0);
+        struct subnet *s = discover(before, ALL & ~before, 0, 100 * USEC_PER_SEC);
         struct held_list *list = held_list_new(arena);
         struct p_key block[P_KEY_BLOCK_ENTRIES];
 
+        s = discover(there, ALL & ~there, 0, 100 * USEC_PER_SEC);
         read_host(s, 2, 0);
         read_host(s, 3, 0);
         read_table(s, port_at(s, SWITCH, 0), 0);
         want(s, 0xc);
-        for (uint16_t base = 1; base <= 3; base++) {
+        for (uint16_t base = 1; base <= n; base++) {
                 block_of(0x8000 | base, block);
                 ck_assert_int_eq(held_collect(list, k, host_record(2), 0, block, base), 0);
         }
         return list;
 }
+
+/* The host that is silent, by a hostile name, and a name for the second base. */
+static struct known_port known_ports[] = {
+        { .node_guid = { 0x100 }, .port_guid = { 0x101 }, .number = 1, .description = "a\"b\\c\nd mlx5_0" },
+};
+static const struct known known = { .ports = known_ports, .n = 1 };
+static struct policy_partition partitions[] = { { .name = "storage", .base = 2 } };
+static struct policy policy = { .partitions = partitions, .n_partitions = 1 };
 
 static void add_leases(enum lease_state state, unsigned n)
 {
@@ -169,13 +178,13 @@ static struct metrics with_violations(void)
 
 static struct metrics full(void)
 {
-        generation = (struct generation) { .number = 7, .n_refused = 1, .audits = true };
+        generation = (struct generation) { .number = 7, .n_refused = 1, .audits = true, .policy = &policy };
         snapshot.subnet = named_subnet();
         add_leases(LEASE_GRANTING, 1);
         add_leases(LEASE_ACTIVE, 12);
         add_leases(LEASE_RELEASING, 2);
         status = (struct control_status) {
-                .standby = true, .n_file_errors = 2, .in_force = &generation, .snapshot = &snapshot,
+                .standby = true, .n_file_errors = 2, .in_force = &generation, .wanted = &generation, .snapshot = &snapshot,
                 .ports = { .managed = 104, .right = 100, .differ = 3, .unreachable = 1, .silent = 4 }, .n_frozen = 2, .n_claims = 6,
                 .numbers = {
                         .sweeps = { [SWEEP_DONE] = 20, [SWEEP_PARTIAL] = 3, [SWEEP_REFUSED] = 2, [SWEEP_FAILED] = 1 },
@@ -184,7 +193,7 @@ static struct metrics full(void)
                         .sweep_duration = USEC_PER_SEC, .n_writes = 43, .n_writes_failed = 4, .n_refused_by_gate = 1, .n_drifts = 9,
                         .compared = true,
                 },
-                .leases = leases, .held = hold(),
+                .leases = leases, .known = &known, .held = hold(3, ALL, ALL & ~1u),
         };
         return (struct metrics) {
                 .version = "1.2.3", .started = 1699990000 * USEC_PER_SEC, .control = &status, .plan_duration = 1500,
@@ -371,6 +380,34 @@ START_TEST(of_violations)
 }
 END_TEST
 
+/* The first port of each base is named by what is known of it: a device without a name, and a host that was never read. */
+START_TEST(of_held_bases)
+{
+        struct metrics m = { .version = "1", .control = &status };
+        const char *text;
+
+        status.held = hold(1, ALL & ~3u, ALL & ~3u);
+        text = print(&m, NULL);
+        has_line(text, "pkeyd_held_base_since_timestamp_seconds{base=\"0x0001\",reason=\"silent\",node_guid=\"0x0000000000000010\","
+                       "switch_port=\"1\"} 100");
+        status.held = hold(1, ALL, ALL);
+        text = print(&m, NULL);
+        has_line(text, "pkeyd_held_base_ports{base=\"0x0001\",reason=\"never-read\",node_guid=\"0x0000000000000100\","
+                       "port=\"1\"} 2");
+        ck_assert_uint_eq(count(text, "# HELP pkeyd_held_base_since"), 0);
+        status.held = hold(METRICS_MAX_HELD + 1, ALL, ALL & ~1u);
+        text = print(&m, NULL);
+        has_line(text, "pkeyd_held_bases 65");
+        ck_assert_uint_eq(count(text, "pkeyd_held_base_ports{"), METRICS_MAX_HELD);
+        ck_assert_uint_eq(count(text, "pkeyd_held_base_since_timestamp_seconds{"), METRICS_MAX_HELD);
+        ck_assert_uint_eq(count(text, "pkeyd_held_base_ports{base=\"0x0041\""), 0);
+        status.held = held_list_new(arena);
+        text = print(&m, NULL);
+        has_line(text, "pkeyd_held_bases 0");
+        ck_assert_uint_eq(count(text, "# HELP pkeyd_held_base_"), 0);
+}
+END_TEST
+
 static uint64_t sum(const char *text, const char *name)
 {
         uint64_t all = 0;
@@ -428,6 +465,7 @@ int main(void)
         tcase_add_test(c, no_picture);
         tcase_add_test(c, of_hosts);
         tcase_add_test(c, of_violations);
+        tcase_add_test(c, of_held_bases);
         tcase_set_timeout(c, 120);
         tcase_add_test(c, too_many);
         suite_add_tcase(suite, c);
