@@ -96,13 +96,15 @@ static void print_confirm(struct context *ctx, const struct daemon_status *s, bo
 static void text_status(struct context *ctx, const void *result)
 {
         const struct daemon_status *s = result;
+        uint64_t n_wrong = s->ports_differ + s->ports_unreachable;
 
         printf("pkeyd %s%s%s: %s%s\n", s->version ?: "?", s->fabric && *s->fabric ? ", fabric " : "", s->fabric ?: "", s->state ?: "?", s->reloading ? ", a reload is under way" : "");
         printf("  status        %s\n", s->text ?: "");
         print_files(s);
         print_confirm(ctx, s, true);
-        printf("  ports         %" PRIu64 " managed: %" PRIu64 " match, %" PRIu64 " differ, %" PRIu64 " unreachable\n",
-               s->ports_managed, s->ports_right, s->ports_differ, s->ports_unreachable);
+        printf("  ports         %" PRIu64 " managed: %" PRIu64 " match, %" PRIu64 " differ, %" PRIu64 " unreachable%s\n",
+               s->ports_managed, s->ports_right, s->ports_differ, s->ports_unreachable,
+               n_wrong == 0 ? "" : n_wrong == 1 ? "; pkeyctl verify names it" : "; pkeyctl verify names them");
         if (s->links_silent > 0)
                 printf("  silent        %" PRIu64 " link%s did not answer discovery; pkeyctl verify names %s\n", s->links_silent,
                        s->links_silent == 1 ? " is up, but its other end" : "s are up, but their other ends",

@@ -276,6 +276,7 @@ def test_daemon():
         check(A in data["held"] and C in data["held"], "the ports", data["held"])
         check(re.search(r"since \d{4}-\d\d-\d\d \d\d:\d\d \(link up\)", data["held"]), "since when", data["held"])
         check_words(f, status().out, "status")
+        check(", 1 unreachable; pkeyctl verify names them\n" in status().out, "what lists the ports", status())
         r = f.pkeyctl("reload", **bus.environment()).expect(3)
         check("partly carried out" in r.out, "reload with a held base:", r)
         check_words(f, r.out, "reload")
