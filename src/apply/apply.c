@@ -61,11 +61,13 @@ static void task_fail_unanswered(struct apply *ap, uint32_t i, const struct mad_
 
 /* --- phases ---------------------------------------------------------------------------------------------------------- */
 
-/* A port whose table could not be read for the plan is not tried again; it fails for the same reason. */
+/* A port whose table could not be read for the plan is not tried again; it fails for the same reason. A base that would wait for
+ * other ports even if this port answered is held all the same. */
 static void task_fail_unread(struct apply *ap, uint32_t i)
 {
         const struct observed_table *t = apply_table_of(ap, write_of(ap, i));
 
+        apply_hold_unread(ap, i);
         ap->outcomes[ap->phase][i].mad_status = t->mad_status;
         task_end(ap, i, APPLY_FAILED, t->failure == MAD_ANSWERED ? APPLY_UNREACHABLE : apply_reason_of(t->failure));
 }

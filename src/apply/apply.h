@@ -69,6 +69,7 @@ struct apply_outcome {
         enum apply_reason reason;
         uint16_t mad_status; /* of APPLY_STATUS */
         bool partly_held;    /* written without the bases that are held */
+        bool is_unread;      /* of APPLY_FAILED: the table was not read before the plan; not tried */
         bool m_key_counted;  /* of APPLY_SET_UNANSWERED: the port's M_KeyViolations rose from one Set to the next */
 };
 

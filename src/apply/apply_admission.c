@@ -75,16 +75,21 @@ static bool waits_for_earlier(const struct apply *ap, const struct plan_write *w
         return false;
 }
 
-/* Returns whether the block `after` may be written as far as the base of this entry is concerned. */
-static bool is_admitted(const struct apply *ap, const struct plan_write *w, const struct p_key after[P_KEY_BLOCK_ENTRIES],
+static bool rule_admits(const struct apply *ap, const struct plan_write *w, const struct p_key after[P_KEY_BLOCK_ENTRIES],
                         struct p_key key)
 {
         uint32_t record = apply_record_of(ap, w);
 
-        if (!p_key_is_used(key))
-                return true;
-        return record != KNOWLEDGE_NONE && !waits_for_earlier(ap, w, p_key_base(key)) &&
-               knowledge_judge_block(ap->options.knowledge, record, w->block, after, p_key_base(key)) == RULE_ADMITS;
+        return !p_key_is_used(key) ||
+               (record != KNOWLEDGE_NONE &&
+                knowledge_judge_block(ap->options.knowledge, record, w->block, after, p_key_base(key)) == RULE_ADMITS);
+}
+
+/* Returns whether the block `after` may be written as far as the base of this entry is concerned. */
+static bool is_admitted(const struct apply *ap, const struct plan_write *w, const struct p_key after[P_KEY_BLOCK_ENTRIES],
+                        struct p_key key)
+{
+        return rule_admits(ap, w, after, key) && !(p_key_is_used(key) && waits_for_earlier(ap, w, p_key_base(key)));
 }
 
 static bool entry_is_admitted(const struct apply *ap, const struct plan_write *w, const struct task *t, unsigned i)
@@ -154,6 +159,32 @@ bool apply_begin_block(struct apply *ap, uint32_t i)
         return any;
 }
 
+/* The block as it is now, as far as is known, and with all changes of the plan. */
+static void get_block_after(const struct apply *ap, const struct plan_write *w, struct p_key now[P_KEY_BLOCK_ENTRIES],
+                            struct p_key after[P_KEY_BLOCK_ENTRIES])
+{
+        observed_table_get_block(apply_table_of(ap, w), w->block, now);
+        for (unsigned i = 0; i < P_KEY_BLOCK_ENTRIES; i++)
+                after[i] = w->before[i].v != w->after[i].v ? w->after[i] : now[i];
+}
+
+void apply_hold_unread(struct apply *ap, uint32_t i)
+{
+        const struct plan_write *w = write_of(ap, i);
+        struct p_key now[P_KEY_BLOCK_ENTRIES], after[P_KEY_BLOCK_ENTRIES];
+
+        ap->outcomes[ap->phase][i].is_unread = true;
+        if (w->kind != WRITE_BLOCK)
+                return;
+        get_block_after(ap, w, now, after);
+        for (unsigned k = 0; k < P_KEY_BLOCK_ENTRIES; k++) {
+                if (now[k].v != after[k].v && !rule_admits(ap, w, after, now[k]))
+                        hold_base(ap, now[k]);
+                if (now[k].v != after[k].v && !rule_admits(ap, w, after, after[k]))
+                        hold_base(ap, after[k]);
+        }
+}
+
 /* --- filter bits ---------------------------------------------------------------------------------------------------- */
 
 static bool covers(const struct observed_table *t, const struct p_key *keys, size_t n)
@@ -218,28 +249,23 @@ bool apply_recheck_admission(struct apply *ap, uint32_t i)
 /* --- what waits ----------------------------------------------------------------------------------------------------- */
 
 static int collect_base(const struct apply *ap, struct held_list *l, const struct plan_write *w,
-                        const struct p_key entries[P_KEY_BLOCK_ENTRIES], struct p_key key)
+                        const struct p_key entries[P_KEY_BLOCK_ENTRIES], struct p_key key, bool is_unread)
 {
-        if (!p_key_is_used(key))
+        if (!p_key_is_used(key) || (is_unread && rule_admits(ap, w, entries, key)))
                 return 0;
         return held_collect(l, ap->options.knowledge, apply_record_of(ap, w), w->block, entries, p_key_base(key));
 }
 
-/* The block as it is now, with all changes of the plan. */
-static int collect_block(const struct apply *ap, struct held_list *l, const struct plan_write *w)
+static int collect_block(const struct apply *ap, struct held_list *l, const struct plan_write *w, bool is_unread)
 {
         struct p_key now[P_KEY_BLOCK_ENTRIES], after[P_KEY_BLOCK_ENTRIES];
         int r = 0;
 
-        observed_table_get_block(apply_table_of(ap, w), w->block, now);
-        memcpy(after, now, sizeof(after));
-        for (unsigned i = 0; i < P_KEY_BLOCK_ENTRIES; i++)
-                if (w->before[i].v != w->after[i].v)
-                        after[i] = w->after[i];
+        get_block_after(ap, w, now, after);
         for (unsigned i = 0; r == 0 && i < P_KEY_BLOCK_ENTRIES; i++) {
                 if (now[i].v == after[i].v)
                         continue;
-                r = collect_base(ap, l, w, after, now[i]) ?: collect_base(ap, l, w, after, after[i]);
+                r = collect_base(ap, l, w, after, now[i], is_unread) ?: collect_base(ap, l, w, after, after[i], is_unread);
         }
         return r;
 }
@@ -256,7 +282,7 @@ static int collect_filter(const struct apply *ap, struct held_list *l, const str
 
 static bool waits(const struct apply_outcome *o)
 {
-        return o->state == APPLY_HELD || o->partly_held;
+        return o->state == APPLY_HELD || o->partly_held || o->is_unread;
 }
 
 int apply_collect_held(const struct apply *ap, struct held_list *l)
@@ -266,10 +292,11 @@ int apply_collect_held(const struct apply *ap, struct held_list *l)
         for (enum plan_phase phase = 0; phase < PLAN_N_PHASES; phase++)
                 for (uint32_t i = 0; r == 0 && i < ap->plan->steps[phase].n_writes; i++) {
                         const struct plan_write *w = &ap->plan->steps[phase].writes[i];
+                        const struct apply_outcome *o = &ap->outcomes[phase][i];
 
-                        if (!waits(&ap->outcomes[phase][i]) || apply_record_of(ap, w) == KNOWLEDGE_NONE)
+                        if (!waits(o) || apply_record_of(ap, w) == KNOWLEDGE_NONE)
                                 continue;
-                        r = w->kind == WRITE_BLOCK ? collect_block(ap, l, w) : collect_filter(ap, l, w);
+                        r = w->kind == WRITE_BLOCK ? collect_block(ap, l, w, o->is_unread) : collect_filter(ap, l, w);
                 }
         return r;
 }

@@ -162,6 +162,8 @@ bool apply_begin_block(struct apply *ap, uint32_t i);
 bool apply_filter_waits(const struct apply *ap, const struct plan_write *w);
 /* Returns whether all that task i changes is still admitted; if not, the bases of a block are held. */
 bool apply_recheck_admission(struct apply *ap, uint32_t i);
+/* Holds the bases of task i, the write of a table that was not read, which the rule does not admit. */
+void apply_hold_unread(struct apply *ap, uint32_t i);
 void apply_list_held_bases(struct apply *ap);
 
 /* --- apply_read_back.c --------------------------------------------------------------------------------------------------- */

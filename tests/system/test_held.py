@@ -289,6 +289,13 @@ def test_daemon():
                           r'node_guid="0x[0-9a-f]{16}",node="%s",port="1",port_guid="%s"\} [1-9]\d{9}$' % (A, guid_of(f, A)),
                           read_file(f.path("pkeyd.prom")), re.M)
         check(named, "the metric names the port", read_file(f.path("pkeyd.prom")))
+        # it stays held if C does not answer either
+        f.lose(C, 100)
+        wait_for(lambda: status("--json").json()["ports_unreachable"] == 2, "C to be missed")
+        check_words(f, status().out, "status while C is mute")
+        check_words(f, f.pkeyctl("show", "held", "--policy", f.path("partitions.yaml")).expect(2).out, "show held while C is mute")
+        check("no base is held" not in daemon.text(), "the journal:", daemon.text())
+        f.lose(C, 0)
         # the daemon reads the vouch at its next sweep
         f.pkeyctl("forget", A, "--yes").expect(0)
         wait_for(lambda: holds(f, C), "C to get the P_Key after forget")

@@ -726,6 +726,54 @@ START_TEST(test_nobody_joins_what_another_may_hold)
 }
 END_TEST
 
+static const struct held *const *collect_held(struct run *r, size_t *ret_n)
+{
+        struct held_list *l = held_list_new(r->a);
+
+        ck_assert_ptr_nonnull(l);
+        ck_assert_int_eq(apply_collect_held(r->apply, l), 0);
+        return held_list_items(l, ret_n);
+}
+
+/* What waits for another port is held, whether or not it answers itself; what waits only for its own answer is not. */
+START_TEST(test_unread_waits_for_another)
+{
+        for (unsigned joins = 1; joins <= 2; joins++) {
+                enum membership to[FAKE_MAX_HOSTS][4];
+                const struct held *const *held;
+                const struct knowledge *known;
+                struct run r;
+                uint32_t n_bases;
+                size_t n;
+
+                run_init(&r, 2, false);
+                fake_fabric_put(&r.f, r.f.host[0], FAKE_BASE(1), MEMBERSHIP_FULL);
+                default_members(to);
+                to[1][joins] = to[1][3] = MEMBERSHIP_FULL;
+                run_plan(&r, to, 4);
+                begin_apply(&r);
+                for (unsigned i = 0; i < 2; i++) {
+                        r.o->tables[r.f.host[i]].source = TABLE_ASSUMED;
+                        r.o->tables[r.f.host[i]].failure = MAD_TIMED_OUT;
+                }
+                run_phases(&r);
+                ck_assert_uint_eq(r.f.sets, 0);
+                (void) apply_held_bases(r.apply, &n_bases);
+                held = collect_held(&r, &n);
+                ck_assert_uint_eq(n, joins == 1);
+                ck_assert_uint_eq(n_bases, n);
+                known = r.wire.knowledge;
+                if (n > 0) {
+                        ck_assert_uint_eq(held[0]->base, FAKE_BASE(1));
+                        ck_assert_uint_eq(held[0]->waiting[0].record, knowledge_find_port(known, r.f.subnet, r.f.host[1]));
+                        ck_assert_uint_eq(held[0]->n_by, 1);
+                        ck_assert_uint_eq(held[0]->by[0].record, knowledge_find_port(known, r.f.subnet, r.f.host[0]));
+                }
+                run_done(&r);
+        }
+}
+END_TEST
+
 /* Behind a filter that is closed it holds nothing up. */
 START_TEST(test_unread_behind_a_filter)
 {
@@ -1571,15 +1619,6 @@ static bool lose_first_sets(struct run *r, const struct mad_request *request, st
 {
         *ret = (struct mad_result) { .outcome = MAD_TIMED_OUT };
         return on_fault_port(r, request, MAD_SET) && r->n_faults++ < 3;
-}
-
-static const struct held *const *collect_held(struct run *r, size_t *ret_n)
-{
-        struct held_list *l = held_list_new(r->a);
-
-        ck_assert_ptr_nonnull(l);
-        ck_assert_int_eq(apply_collect_held(r->apply, l), 0);
-        return held_list_items(l, ret_n);
 }
 
 /* Host 0 leaves partition 1 and cannot be written; host 1 must not join it then, but may join partition 2. */
@@ -3333,6 +3372,7 @@ static Suite *apply_suite(void)
         tcase_add_test(t, test_refused_is_looked_at);
         tcase_add_test(t, test_unconfirmed_is_uncertain);
         tcase_add_test(t, test_nobody_joins_what_another_may_hold);
+        tcase_add_test(t, test_unread_waits_for_another);
         tcase_add_test(t, test_unread_behind_a_filter);
         tcase_add_test(t, test_stranger);
         tcase_add_test(t, test_stranger_of_the_same_node);
