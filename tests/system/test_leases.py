@@ -682,7 +682,7 @@ def test_opensm_writes():
         check(found["node0003"][0] > 0, found)
         check_equal(holders(fabric, 0x7FFF)["node0003"][0], 0, "index of the default partition")
         wait_for(lambda: show(bus, "a")["NConfirmed"] == 3, "the members to be confirmed")
-        check(re.search(r"=0x2001,indx0,ipoib,mtu=5,rate=16,sl=3,.*:\n.*=full,.*\n.*=limited;.*\nlease-0x2001=0x2001:\n.*=full;", read_file(conf)),
+        check(re.search(r"=0x2001,indx0,ipoib,mtu=5,rate=16,sl=3,.*:\n.*=full,.*\n.*=limited;.*\nlease-0x2001=0x2001,sl=3:\n.*=full;", read_file(conf)),
               read_file(conf))
         # another index, without another membership
         edited(edit_with(bus, "a", "add", [("node0001", "full", False)], **nico(IpOverIb=("b", "false"))))
