@@ -3,43 +3,49 @@
 
 #include "opensm_writer/opensm_writer.h"
 
-/* Why OpenSM cannot give a port both entries of a base; NULL: it can. The default partition is in a definition without `indx0` then
- * (opensm/partitions_file.h). */
-static const char *both_problem(uint16_t base, uint16_t index0_base, const struct opensm_conf *conf, const char **ret_hint)
+/* Returns the first base of which the port should be both; 0: there is none. */
+static uint16_t find_both(const struct desired_port *port)
 {
-        if (!conf->allow_both_pkeys) {
-                *ret_hint = "add the line `allow_both_pkeys TRUE` to opensm.conf, restart OpenSM, and name opensm.conf in pkeyd.yaml "
-                            "(opensm.config)";
-                return "OpenSM makes it a full member only";
-        }
-        if (base == P_KEY_DEFAULT_BASE || base != index0_base)
-                return NULL;
-        *ret_hint = "make it a full member, or remove `index0`";
-        return "its entry belongs at index 0, where OpenSM would put the limited one";
+        for (uint32_t i = 1; i < port->n_wanted; i++)
+                if (p_key_base(port->wanted[i - 1]) == p_key_base(port->wanted[i]))
+                        return p_key_base(port->wanted[i]);
+        return 0;
 }
 
-/* Returns whether it has reported a port. Names one port and one partition as an example: the remedy is the same for all. */
-static bool check_both(const struct desired *desired, uint32_t i, const struct opensm_conf *conf, struct findings *findings)
+/* Names one port and one partition as an example: the remedy is the same for all. */
+static void check_both(const struct desired *desired, const struct opensm_conf *conf, struct findings *findings)
 {
-        const struct desired_port *port = &desired->ports[i];
+        const struct subnet *s = desired->subnet;
+        struct finding *item;
 
-        for (uint32_t k = 1; desired->subnet->ports[i].role == PORT_ENDPORT && k < port->n_wanted; k++) {
-                uint16_t base = p_key_base(port->wanted[k]);
+        for (uint32_t i = 0; !conf->allow_both_pkeys && i < s->n_ports; i++) {
+                uint16_t base = find_both(&desired->ports[i]);
                 int p = policy_find_base(desired->policy, base);
-                const char *hint, *problem;
 
-                if (!p_key_same_partition(port->wanted[k - 1], port->wanted[k]))
+                if (s->ports[i].role != PORT_ENDPORT || base == 0)
                         continue;
-                problem = both_problem(base, desired_index0_base(desired, i), conf, &hint);
-                if (!problem)
-                        continue;
-                (void) findings_error(findings, FINDING_OPENSM_BOTH, hint,
-                                      "%s should be both a full and a limited member of %s (0x%04x), but %s",
-                                      subnet_port_label(findings->arena, desired->subnet, i) ?: "a port",
-                                      p >= 0 ? desired->policy->partitions[p].name : "a partition", base, problem);
-                return true;
+                item = findings_add(findings, FINDING_ERROR, FINDING_OPENSM_BOTH, NULL,
+                                    "%s should be both a full and a limited member of %s (0x%04x), but OpenSM makes it a full member only",
+                                    subnet_port_label(findings->arena, s, i) ?: "a port",
+                                    p >= 0 ? desired->policy->partitions[p].name : "a partition", base);
+                if (item)
+                        finding_set_hint(findings, item, "add the line `allow_both_pkeys TRUE` to opensm.conf, restart OpenSM, and "
+                                         "name opensm.conf in pkeyd.yaml (opensm.config)");
+                return;
         }
-        return false;
+}
+
+/* Judged by the lines, so that no host that appears later stops pkeyd. The default partition is in a definition without `indx0` then
+ * (opensm/partitions_file.h). */
+static void check_index0(const struct policy *policy, struct findings *findings)
+{
+        const struct policy_partition *p = &policy->partitions[policy_index0_partition(policy)];
+
+        for (uint32_t i = 0; p->base != P_KEY_DEFAULT_BASE && i < p->n_rules; i++)
+                if (p->rules[i].membership == MEMBERSHIP_BOTH)
+                        (void) findings_error(findings, FINDING_OPENSM_BOTH, "make them full members, or remove `index0`",
+                                              "%s has the membership both in line %u, but its entry belongs at index 0, where OpenSM "
+                                              "would put the limited one of the two", p->name, p->rules[i].where.line);
 }
 
 int opensm_writer_check(const struct generation *g, const struct opensm_conf *conf, const struct reconciled *decision,
@@ -51,8 +57,8 @@ int opensm_writer_check(const struct generation *g, const struct opensm_conf *co
         if (!file)
                 return 0;
         opensm_conf_check_file(conf, g->settings->opensm_config, file, findings);
-        for (uint32_t i = 0; i < decision->given->subnet->n_ports && !check_both(decision->given, i, conf, findings); i++)
-                ;
+        check_both(decision->given, conf, findings);
+        check_index0(g->policy, findings);
         if (findings->out_of_memory)
                 return -ENOMEM;
         return findings->n_errors > n_errors ? -EBADMSG : 0;

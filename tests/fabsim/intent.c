@@ -101,6 +101,15 @@ static void make_partition(struct sim *s, struct intent_partition *p, unsigned n
         }
 }
 
+/* Such members cannot be at index 0 if OpenSM has a file. */
+static bool has_both(const struct intent_partition *p)
+{
+        for (unsigned i = 0; i < p->n_rules; i++)
+                if (p->rules[i].membership == MEMBERSHIP_BOTH)
+                        return true;
+        return false;
+}
+
 static void make_settings(struct sim *s, struct settings *ret)
 {
         static const unsigned windows[] = { 1, 4, 16, 128 }, holds[] = { 0, 10, SIM_MAX_HOLD / USEC_PER_SEC };
@@ -149,7 +158,7 @@ static void make_partitions(struct sim *s, struct intent *ret)
                 make_partition(s, &ret->partitions[i], i);
         }
         if (ret->n_partitions > 1 && prng_permille(&s->rng, 150))
-                ret->partitions[1].index0 = true;
+                ret->partitions[1].index0 = !((s->writer == WRITER_OPENSM || s->mirrors) && has_both(&ret->partitions[1]));
         ret->is_broken = s->n_intents > 0 && prng_permille(&s->rng, 50);
         ret->is_strict = prng_permille(&s->rng, 100);
 }

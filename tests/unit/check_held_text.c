@@ -353,7 +353,7 @@ START_TEST(line_of_holders)
         block_by(host(3), HELD_ABSENT, 1);
         held_add_holders(&words, &held, &t);
         is(&t, "host/1 (0x0000000000000101) has not answered since T1 (link up); gone mlx5_0/1 (0x0000000000000401) has not been in the "
-               "fabric since T1, and counts as holding what it held for ever (absent_hold: forever); way out: repair or unplug it (pkeyd "
+               "fabric since T1, and counts as holding what it held indefinitely (absent_hold: forever); way out: repair or unplug it (pkeyd "
                "waits for an unplugged port only for absent_hold); or, if you are certain that it holds nothing: pkeyctl forget "
                "0x0000000000000101; way out: wait, or plug it in again; or, if you are certain that it holds nothing: pkeyctl forget "
                "0x0000000000000401");

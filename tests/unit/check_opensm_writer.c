@@ -1916,8 +1916,8 @@ START_TEST(both_at_index_0)
         start(OPENSM_WITH_CONF, BOTH "    index0: true\n");
         sweep();
         ck_assert_int_eq(status()->last_result, SWEEP_REFUSED);
-        expect_logged(LOG_EVENT_FINDING, "node1 mlx5_0/1 should be both a full and a limited member of p (0x0010), but its entry belongs at "
-                      "index 0, where OpenSM would put the limited one");
+        expect_logged(LOG_EVENT_FINDING, "p has the membership both in line 5, but its entry belongs at index 0, where OpenSM would put the "
+                      "limited one of the two");
         ck_assert_uint_eq(count_logged(LOG_EVENT_FINDING), 1);
         give_candidate(OPENSM_WITH_CONF, BOTH "  default:\n    pkey: 0x7fff\n    members: {ALL: both}\n", 0);
         until(CONTROL_DISCOVERING);
