@@ -35,8 +35,8 @@ static void check_both(const struct desired *desired, const struct opensm_conf *
         }
 }
 
-/* Judged by the lines, so that no host that appears later stops pkeyd. The default partition is in a definition without `indx0` then
- * (opensm/partitions_file.h). */
+/* Judged by the lines, so that no host that appears later stops pkeyd. The default partition is in a definition without `indx0`
+ * then (opensm/partitions_file.h). */
 static void check_index0(const struct policy *policy, struct findings *findings)
 {
         const struct policy_partition *p = &policy->partitions[policy_index0_partition(policy)];
