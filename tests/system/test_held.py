@@ -321,7 +321,7 @@ def test_forget_stores_no_other_port():
         known, store = record_of(f, D, known=True)
         known["description"] = "renamed"
         store(known)
-        check("%s mlx5_0/1 counts as" % A in forget.end(0, "y"), "what was forgotten")
+        check("%s mlx5_0/1 is assumed to have no P_Key" % A in forget.end(0, "y"), "what was forgotten")
         check_equal(record_of(f, D, known=True)[0], known, "the name of D")
         f.pkeyctl("forget", A, D, "--yes").expect(1)
         f.pkeyctl("forget", "node[0002,0005]", "--yes").expect(0)

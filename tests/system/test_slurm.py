@@ -335,7 +335,7 @@ def test_time_limits():
         slurm.go()
         job = slurm.submit("-N1", "-t", "3-0")
         wait_for(lambda: "job %d does not start" % job in slurm.log(), "the job to be refused")
-        check("leases of up to 172800 s" in slurm.log(), slurm.log())
+        check("leases of up to 48h" in slurm.log(), slurm.log())
         wait_for(lambda: slurm.state(job) == "PENDING", "the job to wait again")
         slurm.run("scancel", str(job)).expect(0)
         slurm.finish()
