@@ -185,8 +185,8 @@ int lease_messages_read_default(sd_bus_message *m, struct rest_view *view)
         const char *word;
         int r = sd_bus_message_read(m, "s", &word);
 
-        if (r >= 0 && *word)
-                view->default_membership = strcmp(word, "limited") == 0 ? MEMBERSHIP_LIMITED : MEMBERSHIP_FULL;
+        if (r >= 0) /* "": it is not known */
+                (void) membership_from_string(word, &view->default_membership);
         return r < 0 ? r : 0;
 }
 

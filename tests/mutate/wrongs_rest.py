@@ -26,7 +26,7 @@ WRONGS = [
     Wrong("rest-query-prefix", ANSWER, "strncmp(p, name, length) == 0 && p[length] == '=')", "strncmp(p, name, length) == 0)"),
     Wrong("rest-membership-without-members", ANSWER, "if (ok && rest_wants_members(x) && p->base == P_KEY_DEFAULT_BASE &&", "if (ok && p->base == P_KEY_DEFAULT_BASE &&"),
     Wrong("rest-membership-is-not-read", REST, "(rest_wants_members(&x) ? REST_NEEDS_DEFAULT : 0) | ", ""),
-    Wrong("rest-membership-is-limited", MESSAGES, 'strcmp(word, "limited") == 0 ? MEMBERSHIP_LIMITED : MEMBERSHIP_FULL', 'MEMBERSHIP_LIMITED'),
+    Wrong("rest-membership-is-limited", MESSAGES, "(void) membership_from_string(word, &view->default_membership);", "view->default_membership = *word ? MEMBERSHIP_LIMITED : MEMBERSHIP_NONE;"),
     Wrong("rest-membership-of-switches", "src/policy/policy.c", "(s->kind == SELECTOR_TYPE && s->type == NODE_CA)", "s->kind == SELECTOR_TYPE"),
     Wrong("rest-errors-name-leases", EDIT, '"%.*spartition ", (int) (at - text), text);', '"%.*slease rest:", (int) (at - text), text);'),
     Wrong("rest-errors-are-cut", EDIT, '        text_add(&t, "%s", text);\n        return text_copy(a, &t);', '        return text_copy(a, &t);'),
