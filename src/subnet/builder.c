@@ -59,7 +59,8 @@ int subnet_builder_new(struct arena *a, struct subnet_builder **ret)
         return 0;
 }
 
-int subnet_builder_add_described(struct subnet_builder *b, const struct subnet_node *node, const char *description)
+/* description: escaped, in the arena; NULL: out of memory. */
+static int add_node(struct subnet_builder *b, const struct subnet_node *node, const char *description)
 {
         struct builder_node new = { .node = *node };
 
@@ -67,8 +68,8 @@ int subnet_builder_add_described(struct subnet_builder *b, const struct subnet_n
                 return -EINVAL;
         if (find_node(b, node->guid) != SUBNET_NONE)
                 return -EEXIST;
-        new.node.description = arena_strdup(b->arena, description);
-        if (!new.node.description || node_description_split(b->arena, description, &new.node.name, &new.node.device) < 0)
+        new.node.description = description;
+        if (!description || node_description_split(b->arena, description, &new.node.name, &new.node.device) < 0)
                 return -ENOMEM;
         if (node->type == NODE_SWITCH)
                 new.node.device = ""; /* the second word of a switch is the name of its vendor */
@@ -82,9 +83,12 @@ int subnet_builder_add_described(struct subnet_builder *b, const struct subnet_n
 
 int subnet_builder_add_node(struct subnet_builder *b, const struct subnet_node *node, const char *raw_description, size_t raw_size)
 {
-        const char *description = node_description_escape(b->arena, raw_description, raw_size);
+        return add_node(b, node, node_description_escape(b->arena, raw_description, raw_size));
+}
 
-        return description ? subnet_builder_add_described(b, node, description) : -ENOMEM;
+int subnet_builder_add_described(struct subnet_builder *b, const struct subnet_node *node, const char *description)
+{
+        return add_node(b, node, arena_strdup(b->arena, description));
 }
 
 int subnet_builder_add_port(struct subnet_builder *b, struct guid node_guid, const struct subnet_port *port)
