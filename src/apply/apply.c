@@ -548,7 +548,7 @@ static void simulate_task(struct apply *ap, uint32_t i)
         task_end(ap, i, APPLY_WRITTEN, APPLY_OK);
 }
 
-int apply_pretend(struct apply *ap)
+int apply_simulate(struct apply *ap)
 {
         int r;
 

@@ -98,7 +98,7 @@ struct mad_stage apply_stage(struct apply *ap);
 /* Simulates the plan as if every port that was read answered and no MAD was lost: nothing is sent, and what is left waits. Call it
  * in place of apply_prepare(). It changes observed and the knowledge: pass copies (observed_copy, knowledge_copy). Returns 0 or
  * -ENOMEM. */
-int apply_pretend(struct apply *ap);
+int apply_simulate(struct apply *ap);
 
 /* Ends the run early: no SubnSet is sent any more, not even again after no answer. Sets in flight are awaited and their blocks
  * read; touched blocks are read back. */

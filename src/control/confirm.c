@@ -185,7 +185,7 @@ static void load(struct control *c, const struct origin *by, uint64_t request)
         f->load = (struct control_undo) {
                 .number = find_target(c), .undoes = c->in_force->number, .by = *by, .request = request,
         };
-        control_do(c, &(struct control_action) { .kind = CONTROL_LOAD_UNDO, .undo = &f->load });
+        control_request(c, &(struct control_action) { .kind = CONTROL_LOAD_UNDO, .undo = &f->load });
 }
 
 /* NULL: it can be undone. */

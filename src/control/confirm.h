@@ -21,8 +21,8 @@
  * that the time goes on while pkeyd does not run. If it is over when pkeyd starts, the change is undone at once. While a change
  * waits, no other one is accepted.
  *
- * A confirmation is answered when it is stored (sync.h): until then a kill would lose it. pkeyctl stores it itself if it does not
- * find pkeyd, which reads it with its next lock: at the latest when it plans the undo.
+ * A confirmation is answered when it is stored (store_sync.h): until then a kill would lose it. pkeyctl stores it itself if it does
+ * not find pkeyd, which reads it with its next lock: at the latest when it plans the undo.
  */
 
 #include "control/control_internal.h"

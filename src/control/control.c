@@ -10,7 +10,7 @@
 #include "control/leasing.h"
 #include "control/reload.h"
 #include "control/sweep.h"
-#include "control/sync.h"
+#include "control/store_sync.h"
 #include "events/event_text.h"
 #include "util/text.h"
 
@@ -25,7 +25,7 @@ static void end(struct control *c, int r)
         if (control_serves(c))
                 sweep_free(c);
         c->state = CONTROL_ENDED;
-        control_do(c, &(struct control_action) { .kind = CONTROL_EXIT, .r = r });
+        control_request(c, &(struct control_action) { .kind = CONTROL_EXIT, .r = r });
 }
 
 static void stopped(struct control *c)
@@ -165,7 +165,7 @@ static void sweep_ended(struct control *c)
         c->state = CONTROL_IDLE;
         schedule_ended(&c->schedule, c->now, kind, to_schedule, control_wanted(c)->settings->sweep_interval);
         if (result == SWEEP_WAITS || c->other_fabric.v) /* the next sweep may find another port */
-                control_do(c, &(struct control_action) { .kind = CONTROL_CLOSE_PORT });
+                control_request(c, &(struct control_action) { .kind = CONTROL_CLOSE_PORT });
 }
 
 /* --- events at any time --------------------------------------------------------------------------------------------- */
@@ -260,7 +260,7 @@ static void read_local_tables(struct control *c)
         if (c->reading_local || c->now < verbs_check_due(c->verbs))
                 return;
         c->reading_local = true;
-        control_do(c, &(struct control_action) { .kind = CONTROL_READ_LOCAL_TABLES });
+        control_request(c, &(struct control_action) { .kind = CONTROL_READ_LOCAL_TABLES });
 }
 
 /* The verbs check runs between sweeps only: a sweep changes tables, and a check follows at its end. */
@@ -501,7 +501,7 @@ static void interrupt_reading(struct control *c)
         if (interruption_due(c) > c->now)
                 return;
         c->sweep.abandoned = true;
-        control_do(c, &(struct control_action) { .kind = CONTROL_ABANDON_STAGE });
+        control_request(c, &(struct control_action) { .kind = CONTROL_ABANDON_STAGE });
 }
 
 int control_event(struct control *c, usec_t now, const struct control_event *event)

@@ -67,7 +67,7 @@
  *                         it for the fabric, it comes into force; else it is dropped. Callers that wait for a reload
  *     leasing.c           requests for leases, and when they end; a guest passes them on to the other head node
  *     lease_sweep.c       sweeps for leases, on a part of the fabric
- *     sync.c              the store: what must be stored, what another process has stored since, the facts and leases that are
+ *     store_sync.c        the store: what must be stored, what another process has stored since, the facts and leases that are
  *                         stored between two sweeps
  *     confirm.c           changes that wait to be confirmed, and undo
  *     backoff.h           how long to wait before the next try
@@ -146,7 +146,7 @@ enum control_state {
         CONTROL_WRITING_OPENSM, /* see opensm_writer/opensm_writer.h */
         CONTROL_MIRRORING,
         CONTROL_STORING_END,    /* what the sweep found out */
-        CONTROL_LOCKING_FACTS,  /* between two sweeps: see sync.h */
+        CONTROL_LOCKING_FACTS,  /* between two sweeps: see store_sync.h */
         CONTROL_STORING_FACTS,
         CONTROL_ENDED,
         CONTROL_N_STATES,

@@ -6,7 +6,7 @@
 
 #include "policy/policy_select.h"
 
-void control_do(struct control *c, const struct control_action *action)
+void control_request(struct control *c, const struct control_action *action)
 {
         assert(c->n_actions < MAX_ACTIONS);
         c->actions[(c->first_action + c->n_actions++) % MAX_ACTIONS] = *action;
@@ -15,7 +15,7 @@ void control_do(struct control *c, const struct control_action *action)
 void control_await(struct control *c, enum control_state state, const struct control_action *action)
 {
         c->state = state;
-        control_do(c, action);
+        control_request(c, action);
 }
 
 void control_answer(struct control *c, struct reload_answer *a, enum reload_outcome outcome, const char *text, size_t n)
@@ -25,7 +25,7 @@ void control_answer(struct control *c, struct reload_answer *a, enum reload_outc
                 .outcome = outcome, .generation = c->in_force ? c->in_force->number : 0, .text = a->text,
                 .findings = &a->findings, .requests = a->requests, .n_requests = n, .is_quiet = a == &c->confirm.answer,
         };
-        control_do(c, &(struct control_action) { .kind = CONTROL_ANSWER, .end = &a->end });
+        control_request(c, &(struct control_action) { .kind = CONTROL_ANSWER, .end = &a->end });
 }
 
 void control_drop_kept_policy(struct control *c)

@@ -63,7 +63,7 @@ enum facts_state {
         FACTS_STORING,
 };
 
-/* See sync.h. */
+/* See store_sync.h. */
 struct sync {
         enum facts_state facts;
         usec_t at;                    /* not earlier: between two sweeps */
@@ -252,7 +252,7 @@ struct control {
 /* --- actions and status ----------------------------------------------------------------------------------------------- */
 
 /* Appends an action. */
-void control_do(struct control *c, const struct control_action *action);
+void control_request(struct control *c, const struct control_action *action);
 /* Enters a state that waits for the answer to this action. */
 void control_await(struct control *c, enum control_state state, const struct control_action *action);
 /* Answers the first n of a->requests; those of c->confirm.answer are quiet. The shell takes the answer before it calls again. */

@@ -129,7 +129,7 @@ static void answer_at_once(struct control *c, uint64_t request, enum lease_outco
         };
         if (outcome == LEASE_REFUSED)
                 (void) snprintf(refusal->reply.answer.text, sizeof(refusal->reply.answer.text), "refused; nothing was changed");
-        control_do(c, &(struct control_action) { .kind = CONTROL_ANSWER_LEASE, .lease = &refusal->reply });
+        control_request(c, &(struct control_action) { .kind = CONTROL_ANSWER_LEASE, .lease = &refusal->reply });
 }
 
 static bool is_stranger(const struct policy *policy, const struct lease_caller *by)

@@ -15,14 +15,14 @@ libpkeyd_core_la_SOURCES += \
 	src/control/reload.h \
 	src/control/schedule.c \
 	src/control/schedule.h \
+	src/control/store_sync.c \
+	src/control/store_sync.h \
 	src/control/sweep.c \
+	src/control/sweep.h \
 	src/control/sweep_decide.c \
 	src/control/sweep_lock.c \
 	src/control/sweep_once.c \
 	src/control/sweep_plan.c \
 	src/control/sweep_steps.c \
 	src/control/sweep_steps.h \
-	src/control/sweep.h \
-	src/control/sweep_write.c \
-	src/control/sync.c \
-	src/control/sync.h
+	src/control/sweep_write.c

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "control/confirm.h"
-#include "control/sync.h"
+#include "control/store_sync.h"
 #include "events/event_text.h"
 #include "util/text.h"
 

@@ -6,7 +6,7 @@
 
 #include "control/leasing.h"
 #include "control/sweep_steps.h"
-#include "control/sync.h"
+#include "control/store_sync.h"
 
 /* --- survey -------------------------------------------------------------------------------------------------------- */
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "control/sweep_steps.h"
-#include "control/sync.h"
+#include "control/store_sync.h"
 #include "events/event_text.h"
 
 #define LOCK_RETRY USEC_PER_SEC

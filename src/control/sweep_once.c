@@ -73,7 +73,7 @@ void sweep_decide_once(struct control *c)
                 return;
         }
         c->results.decision = &s->decision;
-        sweep_foresee_held(c);
+        sweep_predict_held(c);
         if (c->config.goal == CONTROL_PLAN)
                 sweep_end(c, SWEEP_DONE);
         else if (!plan_is_empty(s->decision.plan) && !is_confirmed(c))

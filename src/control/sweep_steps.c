@@ -6,7 +6,7 @@
 
 #include "control/lease_sweep.h"
 #include "control/leasing.h"
-#include "control/sync.h"
+#include "control/store_sync.h"
 
 static void note_error(struct control *c, int error)
 {
@@ -61,7 +61,7 @@ void sweep_fail_without_store(struct control *c)
 void sweep_unlock(struct control *c)
 {
         if (c->sweep.lock.held)
-                control_do(c, &(struct control_action) { .kind = CONTROL_UNLOCK });
+                control_request(c, &(struct control_action) { .kind = CONTROL_UNLOCK });
         c->sweep.lock.held = false;
 }
 
@@ -244,17 +244,17 @@ void sweep_set_held(struct control *c, const struct apply *apply)
         c->status.held = c->results.held = l;
 }
 
-static int pretend_apply(struct control *c, struct knowledge *copy, struct apply **ret)
+static int simulate_apply(struct control *c, struct knowledge *copy, struct apply **ret)
 {
         struct sweep *s = &c->sweep;
         const struct apply_options options = { .knowledge = copy };
         struct observed *observed = observed_copy(s->arena, c->snapshot->observed);
         int r = observed ? apply_new(s->arena, s->decision.plan, observed, NULL, &options, ret) : -ENOMEM;
 
-        return r == 0 ? apply_pretend(*ret) : r;
+        return r == 0 ? apply_simulate(*ret) : r;
 }
 
-void sweep_foresee_held(struct control *c)
+void sweep_predict_held(struct control *c)
 {
         _cleanup_(knowledge_free_p) struct knowledge *copy = NULL;
         struct apply *apply = NULL;
@@ -262,7 +262,7 @@ void sweep_foresee_held(struct control *c)
         /* if every table is known for certain, no base is held */
         if (!plan_is_empty(c->sweep.decision.plan) && !knowledge_is_certain(c->knowledge)) {
                 copy = knowledge_copy(c->knowledge);
-                if (!copy || pretend_apply(c, copy, &apply) < 0)
+                if (!copy || simulate_apply(c, copy, &apply) < 0)
                         apply = NULL;
         }
         sweep_set_held(c, apply);

@@ -45,7 +45,7 @@ usec_t sweep_sm_hold(const struct control *c);
 /* Sets the held bases from an apply (NULL: none are held). If out of memory none are known. */
 void sweep_set_held(struct control *c, const struct apply *apply);
 /* The same, for those that the plan would have if it were carried out now. */
-void sweep_foresee_held(struct control *c);
+void sweep_predict_held(struct control *c);
 
 /* --- sweep_decide.c ------------------------------------------------------------------------------------------------- */
 

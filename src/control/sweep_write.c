@@ -6,7 +6,7 @@
 #include "control/leasing.h"
 #include "control/reload.h"
 #include "control/sweep_steps.h"
-#include "control/sync.h"
+#include "control/store_sync.h"
 #include "events/event_text.h"
 #include "util/text.h"
 
@@ -259,7 +259,7 @@ void sweep_follow_writer(struct control *c)
                 if (action.kind == CONTROL_STORE)
                         store_for_writer(c);
                 else
-                        control_do(c, &action);
+                        control_request(c, &action);
         }
         if (!opensm_writer_take_end(c->writer, &r))
                 return;
@@ -471,7 +471,7 @@ static void run_phase(struct control *c)
 /* Stores the possible writes of the next phase before its first MAD is sent. The phases before may have taken long. */
 static void next_phase(struct control *c)
 {
-        int prepared = knowledge_heed_time(c->knowledge, c->now) ?: apply_prepare(c->sweep.apply);
+        int prepared = knowledge_apply_doubt(c->knowledge, c->now) ?: apply_prepare(c->sweep.apply);
         int r = prepared > 0 ? sweep_store(c, CONTROL_STORING) : prepared;
 
         if (r < 0)
@@ -579,7 +579,7 @@ void sweep_carry_out(struct control *c)
                 sweep_apply(c); /* sets the held bases at its end */
                 return;
         }
-        sweep_foresee_held(c);
+        sweep_predict_held(c);
         if (writes && !s->lock.held) {
                 compare_unwritten(c);
                 sweep_fail_without_store(c);

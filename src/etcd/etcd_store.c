@@ -466,7 +466,7 @@ static json_t *make_lock(const struct etcd_store *s)
 }
 
 /* The lock exists. This process holds it if an earlier attempt of the request has arrived. */
-static int read_holder(struct etcd_store *s, const json_t *answer, char ret_holder[LOCK_HOLDER_SIZE])
+static int adopt_or_name_holder(struct etcd_store *s, const json_t *answer, char ret_holder[LOCK_HOLDER_SIZE])
 {
         _cleanup_arena_ struct arena *a = arena_new();
         struct etcd_record lock;
@@ -491,7 +491,7 @@ static int take_lock(struct etcd_store *s, char ret_holder[LOCK_HOLDER_SIZE])
         if (r < 0)
                 return r;
         if (!etcd_succeeded(answer))
-                return read_holder(s, answer, ret_holder);
+                return adopt_or_name_holder(s, answer, ret_holder);
         s->lock = revision;
         return 0;
 }

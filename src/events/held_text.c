@@ -41,7 +41,7 @@ static int find_node(const struct held_context *context, struct knowledge_name n
 }
 
 /* GUIDs only: a name may match other ports, too, and it is chosen by the host, while the command is pasted into a shell. */
-static const char *forget_of(struct arena *a, struct knowledge_name name, struct guid port)
+static const char *forget_argument(struct arena *a, struct knowledge_name name, struct guid port)
 {
         if (name.kind == KNOWLEDGE_ENDPORT && port.v)
                 return arena_printf(a, "0x%016" PRIx64, port.v);
@@ -65,7 +65,7 @@ int held_port_find(const struct held_context *context, struct knowledge_name nam
         ret->node = node.name[0] ? node.name : node.description;
         ret->label = arena_printf(context->arena, is_place ? "the device at %s/%u" : "%s/%u", label, name.number);
         ret->place = is_place ? arena_printf(context->arena, "@%s/%u", label, name.number) : NULL;
-        ret->forget = name.kind == KNOWLEDGE_LEAF ? NULL : forget_of(context->arena, name, ret->port_guid);
+        ret->forget = name.kind == KNOWLEDGE_LEAF ? NULL : forget_argument(context->arena, name, ret->port_guid);
         return ret->label && (ret->place || !is_place) && (ret->forget || name.kind == KNOWLEDGE_LEAF) ? 0 : -ENOMEM;
 }
 

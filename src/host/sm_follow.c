@@ -101,11 +101,11 @@ static bool guard_next(void *state, usec_t now, struct mad_request *ret)
         /* nothing is sent before the answer, however long that takes */
         if (g->asking)
                 return false;
-        if (now < g->asked_at + SM_ASK || g->inner.done(g->inner.state)) {
+        if (now < g->asked_at + SM_ANSWER_VALID || g->inner.done(g->inner.state)) {
                 if (!g->inner.next(g->inner.state, now, ret))
                         return false;
                 if (ret->method == MAD_SET)
-                        ret->send_before = g->asked_at + SM_ASK;
+                        ret->send_before = g->asked_at + SM_ANSWER_VALID;
                 return true;
         }
         g->ask = port_query_stage(&g->query, g->m_key);

@@ -26,8 +26,8 @@
 /* How long the other pkeyd may take to notice a new master SM, in addition to the timeout of one MAD: a subnet manager sets
  * PortInfo of all ports within a second or two on the largest fabrics. */
 #define SM_HOLD (2 * USEC_PER_SEC)
-/* How often the writer queries, while it writes, whether the SM is still on this host. Far below SM_HOLD. */
-#define SM_ASK  (250 * USEC_PER_MSEC)
+/* How long the answer that the SM is on this host lets the writer write: it queries as often. Far below SM_HOLD. */
+#define SM_ANSWER_VALID (250 * USEC_PER_MSEC)
 
 /* LIDs of one port: LMC low bits are free (IBA 1.5, 3.5.10). */
 struct sm_port {
@@ -77,9 +77,9 @@ usec_t sm_follow_due(const struct sm_follow *f, usec_t hold);
  * */
 void sm_follow_describe(const struct sm_follow *f, const char *sm_name, char *ret, size_t size);
 
-/* No Set of `inner` is sent later than SM_ASK after the last query that found the SM on this host (asked_at before the first one),
- * however long the Set waits behind others. When the SM is not here any more, or the port does not answer, end(userdata) is called,
- * which must end inner. */
+/* No Set of `inner` is sent later than SM_ANSWER_VALID after the last query that found the SM on this host (asked_at before the
+ * first one), however long the Set waits behind others. When the SM is not here any more, or the port does not answer,
+ * end(userdata) is called, which must end inner. */
 struct sm_guard {
         struct mad_stage inner;
         struct sm_view others;  /* ports of this host except the local port, which the query covers */

@@ -207,7 +207,7 @@ void knowledge_doubt_absence_after(struct knowledge *k, usec_t when, usec_t now)
                 knowledge_doubt_absence(k);
 }
 
-int knowledge_heed_time(struct knowledge *k, usec_t now)
+int knowledge_apply_doubt(struct knowledge *k, usec_t now)
 {
         if (now <= k->doubt_at)
                 return 0;

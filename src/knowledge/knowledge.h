@@ -164,7 +164,7 @@ void knowledge_doubt_absence(struct knowledge *k);
 void knowledge_doubt_absence_after(struct knowledge *k, usec_t when, usec_t now);
 /* If that time has come, counts absent ports as possibly back, by the policy that is set. To be called before more is judged by
  * that policy. Returns 0, or -ENOMEM: then nothing can be judged. */
-int knowledge_heed_time(struct knowledge *k, usec_t now);
+int knowledge_apply_doubt(struct knowledge *k, usec_t now);
 
 /* Sets another absent_hold: ports that are absent for longer do not count. Call knowledge_set_policy() after it. */
 void knowledge_hold_absent(struct knowledge *k, usec_t now, usec_t absent_hold);

@@ -189,7 +189,7 @@ static int write_content(struct opensm_writer *w)
 static int next_phase(struct opensm_writer *w, usec_t now, enum opensm_phase from)
 {
         enum opensm_phase phase = OPENSM_N_PHASES;
-        int r = w->stopping ? 0 : knowledge_heed_time(w->job.knowledge, now) ?: writer_find_phase(w, from, &phase);
+        int r = w->stopping ? 0 : knowledge_apply_doubt(w->job.knowledge, now) ?: writer_find_phase(w, from, &phase);
 
         if (r < 0)
                 return r;

@@ -76,7 +76,7 @@ int command_apply(struct context *ctx)
         if (r == 0 && daemon_has_policy)
                 return reload_daemon(ctx);
         ctx->files->facts.confirm_for = ctx->options->confirm / USEC_PER_SEC;
-        r = r ?: confirm_name_origin(ctx, &ctx->files->facts.origin) ?: apply_here(ctx, &result);
+        r = r ?: confirm_name_origin(ctx, &ctx->files->facts.origin) ?: apply_without_daemon(ctx, &result);
         if (r < 0)
                 return r;
         return result.waits ? confirm_wait(ctx, &result) : apply_show(ctx, &result, result.status);

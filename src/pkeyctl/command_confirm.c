@@ -152,7 +152,7 @@ static int undo_here(struct context *ctx, uint64_t generation)
 
         if (ctx->wait_end == WAIT_EXPIRED)
                 ctx->files->facts.origin = (struct origin) { .kind = ORIGIN_TIMEOUT };
-        r = r ?: session_provide(ctx, NEED_WRITER, NULL) ?: apply_here(ctx, &result);
+        r = r ?: session_provide(ctx, NEED_WRITER, NULL) ?: apply_without_daemon(ctx, &result);
         return r < 0 ? r : apply_show(ctx, &result, result.status);
 }
 

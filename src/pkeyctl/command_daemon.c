@@ -29,7 +29,7 @@ static void print_files(const struct daemon_status *s)
         else
                 printf("  in force      generation %" PRIu64 ", %" PRIu64 " partition%s, mode %s%s%s\n", s->generation,
                        s->partitions, text_plural(s->partitions), s->mode ?: "?", describe_role(s),
-                       daemon_is(s, "failed") ? "; the last sweep failed to carry it out" : "");
+                       daemon_is_in_state(s, "failed") ? "; the last sweep failed to carry it out" : "");
         printf("  policy        %s", s->policy_file ?: "?");
         if (s->file_errors > 0)
                 printf(": pkeyd refused it or pkeyd.yaml, with %" PRIu64 " error%s; pkeyctl reload lists them",
@@ -124,9 +124,9 @@ static void text_status(struct context *ctx, const void *result)
 
 static enum exit_status status_of(const struct daemon_status *s)
 {
-        if (s->ports_differ > 0 || s->file_errors > 0 || s->undone > 0 || !(daemon_is(s, "right") || daemon_is(s, "partial")))
+        if (s->ports_differ > 0 || s->file_errors > 0 || s->undone > 0 || !(daemon_is_in_state(s, "right") || daemon_is_in_state(s, "partial")))
                 return EXIT_DIFFERENCE;
-        return s->ports_unreachable > 0 || s->ports_frozen > 0 || daemon_is(s, "partial") ? EXIT_PARTIAL : EXIT_DONE;
+        return s->ports_unreachable > 0 || s->ports_frozen > 0 || daemon_is_in_state(s, "partial") ? EXIT_PARTIAL : EXIT_DONE;
 }
 
 int command_status(struct context *ctx)

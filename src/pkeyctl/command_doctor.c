@@ -400,7 +400,7 @@ static int probe(struct context *ctx, struct doctor_facts *facts)
         if (r < 0)
                 return r;
         stage = probe_stage(p);
-        r = session_run(ctx, &stage, "querying ports");
+        r = session_run_stage(ctx, &stage, "querying ports");
         facts->probe = result;
         return r;
 }

@@ -75,7 +75,7 @@ int command_violations(struct context *ctx)
 static int sample(struct context *ctx, struct violation_poll *poll, struct violations *violations)
 {
         struct mad_stage stage = violation_poll_once(poll);
-        int r = session_run(ctx, &stage, "reading counters");
+        int r = session_run_stage(ctx, &stage, "reading counters");
 
         return r < 0 ? r : violations_take_samples(violations, clock_now(), poll);
 }

@@ -115,7 +115,7 @@ struct apply_result {
 
 /* Asks, and carries out ctx->policy. The caller has checked that no pkeyd writes. *ret is empty before. Returns as
  * session_sweep(). */
-int apply_here(struct context *ctx, struct apply_result *ret);
+int apply_without_daemon(struct context *ctx, struct apply_result *ret);
 /* Returns the status. */
 int apply_show(struct context *ctx, const struct apply_result *result, enum exit_status status);
 /* The policy file of a pkeyd that writes to this fabric, or will; NULL: no pkeyd runs, or it does not write. */

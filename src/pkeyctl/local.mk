@@ -1,7 +1,7 @@
 # pkeyctl/: the commands
 bin_PROGRAMS += pkeyctl
 pkeyctl_SOURCES += \
-	src/pkeyctl/apply_here.c \
+	src/pkeyctl/apply_without_daemon.c \
 	src/pkeyctl/command_apply.c \
 	src/pkeyctl/command_check.c \
 	src/pkeyctl/command_confirm.c \
@@ -12,12 +12,12 @@ pkeyctl_SOURCES += \
 	src/pkeyctl/command_export.c \
 	src/pkeyctl/command_import.c \
 	src/pkeyctl/command_lease.c \
-	src/pkeyctl/command_local.c \
-	src/pkeyctl/command_matrix.c \
 	src/pkeyctl/command_plan.c \
 	src/pkeyctl/command_show.c \
+	src/pkeyctl/command_show_matrix.c \
 	src/pkeyctl/command_table.c \
 	src/pkeyctl/command_verify.c \
+	src/pkeyctl/command_verify_local.c \
 	src/pkeyctl/command_violations.c \
 	src/pkeyctl/commands.h \
 	src/pkeyctl/completion.c \

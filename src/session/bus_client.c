@@ -72,7 +72,7 @@ static const struct bus_field seen_violation_fields[] = {
         FIELD(seen_violation, "Text", "text", FIELD_TEXT, text),
 };
 
-bool daemon_is(const struct daemon_status *s, const char *state)
+bool daemon_is_in_state(const struct daemon_status *s, const char *state)
 {
         return s->state && strcmp(s->state, state) == 0;
 }

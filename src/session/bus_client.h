@@ -42,7 +42,7 @@ struct violations_result {
 };
 
 /* Is the daemon in this state ("right", "failed", ...)? */
-bool daemon_is(const struct daemon_status *s, const char *state);
+bool daemon_is_in_state(const struct daemon_status *s, const char *state);
 
 /* The next line of a text of several lines (NULL: none), and its length; NULL at the end. */
 const char *bus_next_line(const char **rest, int *length);

@@ -174,7 +174,7 @@ static int run_stage(struct context *ctx, const struct mad_stage *stage, const c
         return ctx->stage_r;
 }
 
-int session_run(struct context *ctx, const struct mad_stage *stage, const char *what)
+int session_run_stage(struct context *ctx, const struct mad_stage *stage, const char *what)
 {
         int r = run_stage(ctx, stage, what);
 

@@ -58,7 +58,7 @@ void session_block_signals(bool blocked);
 int session_handle_signals(struct context *ctx, sd_event_signal_handler_t handler);
 
 /* Runs one more stage over the port, with a progress bar that names it. Returns as session_sweep(). */
-int session_run(struct context *ctx, const struct mad_stage *stage, const char *what);
+int session_run_stage(struct context *ctx, const struct mad_stage *stage, const char *what);
 
 /* Opens QP 1 of the port, too, with the index of the default partition in its table, if that was read. Returns 0, or the errno why
  * counters cannot be read; *ret_sa is 0, or the errno why the SA cannot be asked. */

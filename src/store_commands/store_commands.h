@@ -9,7 +9,7 @@
  *     command_replace   moves the name of a node to the one that replaced it, and the GUIDs in the policy with it
  *     command_forget    vouches for ports that do not answer
  *     command_store     moves what is stored to another kind of store
- *     command_held      what waits because of what is known, and of what is not
+ *     command_show_held what waits because of what is known, and of what is not
  *     explain_since     since when a membership has been what it is, from the stored generations
  *     store_change      changes what is stored
  *     vouches           ports for which a person vouches

@@ -273,7 +273,7 @@ WRONGS = [
           "leases_planned(c->leases), c->status.lease_changes++;"),
     Wrong("lease-change-of-a-lease-sweep-is-not-counted", "src/control/lease_sweep.c", "c->status.lease_changes += leases_planned(c->leases);",
           "(void) leases_planned(c->leases);"),
-    Wrong("lease-change-from-the-store-is-not-counted", "src/control/sync.c", "                c->status.lease_changes++;\n",
+    Wrong("lease-change-from-the-store-is-not-counted", "src/control/store_sync.c", "                c->status.lease_changes++;\n",
           ""),
     Wrong("apply-who-is-unplugged-is-asked-again", "src/apply/apply.c", "if (result->outcome == MAD_ANSWERED && !pi.link_up)\n", "if (false)\n"),
     Wrong("apply-a-mute-switch-unplugs", "src/apply/apply.c", "if (result->outcome == MAD_ANSWERED && !pi.link_up)\n", "if (result->outcome != MAD_ANSWERED || !pi.link_up)\n"),
@@ -435,7 +435,7 @@ WRITER_PHASES = "src/opensm_writer/opensm_writer_phases.c"
 EVENT_TEXT = "src/events/event_text.c"
 VERBS = "src/host/verbs_check.c"
 CONTROL_INTERNAL = "src/control/control_internal.c"
-SYNC = "src/control/sync.c"
+SYNC = "src/control/store_sync.c"
 GENERATION = "src/generation/generation.c"
 CONTROL_SNAPSHOT = "src/actions/snapshot.c"
 CONTROL_LOG = "src/events/log.c"
@@ -591,8 +591,8 @@ WRONGS += [
     Wrong("writer-waiting-file-is-not-done", WRITER, "LOG_EVENT_OPENSM_FILE_WAITS", "LOG_EVENT_OPENSM_NOT_DONE"),
     Wrong("writer-waiting-file-is-unusable", WRITER, "LOG_EVENT_OPENSM_FILE_WAITS", "LOG_EVENT_OPENSM_FILE_UNUSABLE"),
     Wrong("writer-unreadable-is-none", WRITER, "        if (file->r < 0)\n", "        if (false)\n"),
-    Wrong("writer-stop-writes-the-next", WRITER, "int r = w->stopping ? 0 : knowledge_heed_time(w->job.knowledge, now) ?: writer_find_phase(w, from, &phase);", "int r = knowledge_heed_time(w->job.knowledge, now) ?: writer_find_phase(w, from, &phase);"),
-    Wrong("writer-files-trust-absence", WRITER, "int r = w->stopping ? 0 : knowledge_heed_time(w->job.knowledge, now) ?: writer_find_phase", "int r = w->stopping ? 0 : writer_find_phase"),
+    Wrong("writer-stop-writes-the-next", WRITER, "int r = w->stopping ? 0 : knowledge_apply_doubt(w->job.knowledge, now) ?: writer_find_phase(w, from, &phase);", "int r = knowledge_apply_doubt(w->job.knowledge, now) ?: writer_find_phase(w, from, &phase);"),
+    Wrong("writer-files-trust-absence", WRITER, "int r = w->stopping ? 0 : knowledge_apply_doubt(w->job.knowledge, now) ?: writer_find_phase", "int r = w->stopping ? 0 : writer_find_phase"),
     Wrong("writer-stopped-is-done", WRITER, "        if (w->is_last_survey && w->stopping)\n                return -ECANCELED;\n        if (fallen_back)", "        if (fallen_back)"),
     Wrong("writer-extra-entries-stay", WRITER, "if (opensm_phases_missing(&w->phases, OPENSM_GRANT, w->job.snapshot->observed, &first) > 0)",
           "if (false)"),
@@ -1672,7 +1672,7 @@ WRONGS += [
     Wrong("control-longer-hold-is-late", CONTROL, "control_wanted(c)->settings->absent_hold <= c->discovered_hold", "true"),
     Wrong("control-hold-is-of-the-first-discovery", "src/control/sweep.c", "        c->discovered_hold = absent_hold;\n", "        c->discovered_hold = c->discovered_hold ?: absent_hold;\n"),
     Wrong("control-absent-is-absent", SWEEP_PLAN, "c->discovered + DISCOVERY_GETS_OLD : 0, c->now);", "USEC_INFINITY : 0, c->now);"),
-    Wrong("control-phases-trust-absence", SWEEP_WRITE, "knowledge_heed_time(c->knowledge, c->now) ?: apply_prepare", "apply_prepare"),
+    Wrong("control-phases-trust-absence", SWEEP_WRITE, "knowledge_apply_doubt(c->knowledge, c->now) ?: apply_prepare", "apply_prepare"),
     Wrong("control-passed-over-for-ever", CONTROL, "        c->passed_over = false;\n", ""),
     Wrong("control-writer-misses-policies", CONTROL, " && c->sm.state != SM_FOLLOW_WRITER && ", " && "),
     Wrong("gate-first-answer-stays", GATE, "        *a = *answer;\n", "        if (a->data[0] == 0)\n                *a = *answer;\n"),

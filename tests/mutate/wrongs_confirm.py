@@ -4,7 +4,7 @@
 from wrongs import Wrong
 
 CONFIRM = "src/control/confirm.c"
-SYNC = "src/control/sync.c"
+SYNC = "src/control/store_sync.c"
 RELOAD = "src/control/reload.c"
 CONTROL = "src/control/control.c"
 STEPS = "src/control/sweep_steps.c"

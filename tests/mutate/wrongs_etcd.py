@@ -8,7 +8,7 @@ STATE, GATE, COPY = "src/state/state.c", "src/gate/gate.c", "src/state/state_cop
 MAILBOX, JSON, LEASING = "src/etcd/etcd_mailbox.c", "src/records/lease_json.c", "src/control/leasing.c"
 DECIDE, STEPS = "src/control/sweep_decide.c", "src/control/sweep_steps.c"
 SWEEP, SWEEP_LOCK = "src/control/sweep.c", "src/control/sweep_lock.c"
-CONFIRM, INTERNAL, SYNC = "src/control/confirm.c", "src/control/control_internal.c", "src/control/sync.c"
+CONFIRM, INTERNAL, SYNC = "src/control/confirm.c", "src/control/control_internal.c", "src/control/store_sync.c"
 
 WRONGS = [
     Wrong("etcd-commit-without-the-lock", STORE, "etcd_if_created(lock.text, s->lock)", "etcd_if_created(lock.text, s->lock ? 0 : 1)"),

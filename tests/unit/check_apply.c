@@ -1784,7 +1784,7 @@ START_TEST(test_hold_back_at_any_index)
 END_TEST
 
 /* A dry run ends as a run in which each write is confirmed, and sends nothing. */
-START_TEST(test_pretend)
+START_TEST(test_simulate)
 {
         enum membership to[FAKE_MAX_HOSTS][4];
         struct run r;
@@ -1796,7 +1796,7 @@ START_TEST(test_pretend)
         to[1][1] = MEMBERSHIP_FULL;
         run_plan(&r, to, 2);
         begin_apply(&r);
-        ck_assert_int_eq(apply_pretend(r.apply), 0);
+        ck_assert_int_eq(apply_simulate(r.apply), 0);
         expect(&r, 2, 0, 0, 0);
         ck_assert_uint_eq(level_of(&r, r.f.host[0], 1).may, LEVEL_NONE);
         ck_assert_uint_eq(level_of(&r, r.f.host[1], 1).has, LEVEL_FULL);
@@ -2394,7 +2394,7 @@ START_TEST(test_bits_reverted)
 }
 END_TEST
 
-START_TEST(test_pretend_bits)
+START_TEST(test_simulate_bits)
 {
         static const enum settings_enforcement settings[] = { ENFORCEMENT_BOTH, ENFORCEMENT_IN, ENFORCEMENT_OUT };
 
@@ -2406,7 +2406,7 @@ START_TEST(test_pretend_bits)
 
                 change_bits(&r, false, false, settings[i]);
                 begin_apply(&r);
-                ck_assert_int_eq(apply_pretend(r.apply), 0);
+                ck_assert_int_eq(apply_simulate(r.apply), 0);
                 leaf = knowledge_get(r.wire.knowledge, knowledge_find_port(r.wire.knowledge, r.f.subnet, r.f.leaf[0]));
                 ck_assert(leaf->filters[SENDS] == in && leaf->filters[RECEIVES] == out);
                 t = &r.o->tables[r.f.leaf[0]];
@@ -2418,7 +2418,7 @@ START_TEST(test_pretend_bits)
 END_TEST
 
 /* Host 0 was not read, and may be in the partition of host 1: a dry run does not turn the filter before it off either. */
-START_TEST(test_pretend_bits_that_wait)
+START_TEST(test_simulate_bits_that_wait)
 {
         enum membership to[FAKE_MAX_HOSTS][4];
         struct run r;
@@ -2432,7 +2432,7 @@ START_TEST(test_pretend_bits_that_wait)
         run_plan(&r, to, 2);
         r.o->tables[r.f.host[0]].source = TABLE_ASSUMED;
         begin_apply(&r);
-        ck_assert_int_eq(apply_pretend(r.apply), 0);
+        ck_assert_int_eq(apply_simulate(r.apply), 0);
         ck_assert_int_eq(apply_outcome(r.apply, PHASE_RELAX, 0)->state, APPLY_HELD);
         ck_assert_int_eq(apply_outcome(r.apply, PHASE_RELAX, 1)->state, APPLY_WRITTEN);
         run_done(&r);
@@ -3407,9 +3407,9 @@ static Suite *apply_suite(void)
         tcase_add_test(t, test_hold_back_the_last_entry);
         tcase_add_test(t, test_hold_back_the_default_partition);
         tcase_add_test(t, test_what_is_in_the_way_stays);
-        tcase_add_test(t, test_pretend);
-        tcase_add_test(t, test_pretend_bits);
-        tcase_add_test(t, test_pretend_bits_that_wait);
+        tcase_add_test(t, test_simulate);
+        tcase_add_test(t, test_simulate_bits);
+        tcase_add_test(t, test_simulate_bits_that_wait);
         tcase_add_test(t, test_the_same_phase_goes_on);
         tcase_add_test(t, test_freed_or_lost);
         tcase_add_test(t, test_lost_beside_a_set);

@@ -2346,7 +2346,7 @@ START_TEST(guard_ends_an_apply)
         before_request = move_sm;
         sweep();
         ck_assert_uint_ge(n_sets, 1);
-        ck_assert_uint_le(n_sets, 4); /* within SM_ASK of the first */
+        ck_assert_uint_le(n_sets, 4); /* within SM_ANSWER_VALID of the first */
         ck_assert_uint_eq(status()->numbers.sweeps[SWEEP_STOPPED], 1);
         before_request = NULL;
         until(CONTROL_OPENING_PORT);
@@ -2360,7 +2360,7 @@ END_TEST
 static void pause_query(const struct mad_request *request)
 {
         if (request->attribute == SMP_ATTR_PORT_INFO && mad_route_is_directed(&request->route) && request->route.hops == 0)
-                now += SM_ASK;
+                now += SM_ANSWER_VALID;
 }
 
 /* The answer to where the SM is lay unread: it asks again before the first Set. */

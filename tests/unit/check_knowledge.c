@@ -167,9 +167,9 @@ START_TEST(absence_is_doubted_now)
         knowledge_doubt_absence_after(k, 2 * MINUTE, MINUTE);
         want(s, ALL);
         block_of(0x0001, limited);
-        ck_assert_int_eq(knowledge_heed_time(k, 2 * MINUTE), 0);
+        ck_assert_int_eq(knowledge_apply_doubt(k, 2 * MINUTE), 0);
         ck_assert_int_eq(knowledge_judge_block(k, host_record(0), 0, limited, 1), RULE_ADMITS);
-        ck_assert_int_eq(knowledge_heed_time(k, 2 * MINUTE + 1), 0);
+        ck_assert_int_eq(knowledge_apply_doubt(k, 2 * MINUTE + 1), 0);
         ck_assert(knowledge_is_counted(k));
         ck_assert_int_eq(knowledge_judge_block(k, host_record(0), 0, limited, 1), RULE_LOSS);
 }

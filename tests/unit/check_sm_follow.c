@@ -180,7 +180,7 @@ START_TEST(test_never_two_writers)
                         struct sm_view v = { .sm_lid = { heard / period % 2 == 0 ? 1 : 2 } };
 
                         sm_view_add(&v, (struct lid) { (uint16_t) (1 + h) }, 0);
-                        if (now >= looked[h] + SM_ASK) {
+                        if (now >= looked[h] + SM_ANSWER_VALID) {
                                 (void) sm_follow_see(&hosts[h], &v, SM_HOLD, now);
                                 looked[h] = now;
                         }
@@ -257,7 +257,7 @@ static void answer_query(struct mad_stage *guard, const struct mad_request *quer
         guard->result(guard->state, 0, &result);
 }
 
-/* A Set may be sent until SM_ASK after the last question whose answer was yes; a Get has no such limit. */
+/* A Set may be sent until SM_ANSWER_VALID after the last question whose answer was yes; a Get has no such limit. */
 START_TEST(test_guard_limits_sets)
 {
         struct endless s = {};
@@ -267,22 +267,22 @@ START_TEST(test_guard_limits_sets)
 
         ck_assert(stage.next(stage.state, 1000, &r));
         ck_assert_int_eq(r.method, MAD_SET);
-        ck_assert_uint_eq(r.send_before, 1000 + SM_ASK);
-        ck_assert(stage.next(stage.state, 1000 + SM_ASK - 1, &r));
+        ck_assert_uint_eq(r.send_before, 1000 + SM_ANSWER_VALID);
+        ck_assert(stage.next(stage.state, 1000 + SM_ANSWER_VALID - 1, &r));
         ck_assert_int_eq(r.method, MAD_GET);
         ck_assert_uint_eq(r.send_before, 0);
         /* now it asks first, and nothing else is sent */
-        ck_assert(stage.next(stage.state, 1000 + SM_ASK, &r));
+        ck_assert(stage.next(stage.state, 1000 + SM_ANSWER_VALID, &r));
         ck_assert_uint_eq(r.attribute, SMP_ATTR_PORT_INFO);
         ck_assert_uint_eq(r.key, 0x55);
         ck_assert_uint_eq(r.send_before, 0);
-        ck_assert(!stage.next(stage.state, 1000 + 10 * SM_ASK, &(struct mad_request) {}));
+        ck_assert(!stage.next(stage.state, 1000 + 10 * SM_ANSWER_VALID, &(struct mad_request) {}));
         ck_assert_uint_eq(s.n_sent, 2);
         answer_query(&stage, &r, 7, 7);
         ck_assert(!s.ended);
-        ck_assert(stage.next(stage.state, 1000 + 2 * SM_ASK - 1, &r));
+        ck_assert(stage.next(stage.state, 1000 + 2 * SM_ANSWER_VALID - 1, &r));
         ck_assert_int_eq(r.method, MAD_SET);
-        ck_assert_uint_eq(r.send_before, 1000 + 2 * SM_ASK); /* from the question, not from its answer */
+        ck_assert_uint_eq(r.send_before, 1000 + 2 * SM_ANSWER_VALID); /* from the question, not from its answer */
         ck_assert_uint_eq(s.n_results, 0);
 }
 END_TEST
@@ -306,7 +306,7 @@ START_TEST(test_guard_ends)
                 struct mad_request r;
 
                 sm_view_add(&g.others, (struct lid) { 20 }, 0);
-                ck_assert(stage.next(stage.state, SM_ASK, &r));
+                ck_assert(stage.next(stage.state, SM_ANSWER_VALID, &r));
                 ck_assert(!stage.done(stage.state));
                 if (cases[i].outcome == MAD_ANSWERED)
                         answer_query(&stage, &r, cases[i].lid, cases[i].sm_lid);
@@ -329,7 +329,7 @@ START_TEST(test_guard_passes_on)
         uint64_t done, total;
 
         ck_assert(stage.next(stage.state, 0, &r));
-        ck_assert(stage.next(stage.state, SM_ASK, &r));
+        ck_assert(stage.next(stage.state, SM_ANSWER_VALID, &r));
         stage.result(stage.state, 0, &(struct mad_result) { .cookie = 0, .outcome = MAD_ANSWERED });
         ck_assert_uint_eq(s.n_results, 1);
         ck_assert_uint_eq(s.last_cookie, 0);
@@ -339,7 +339,7 @@ START_TEST(test_guard_passes_on)
         ck_assert(!stage.done(stage.state));
         answer_query(&stage, &r, 7, 7);
         ck_assert(stage.done(stage.state));
-        ck_assert(!stage.next(stage.state, 10 * SM_ASK, &r)); /* no query after the inner stage is done */
+        ck_assert(!stage.next(stage.state, 10 * SM_ANSWER_VALID, &r)); /* no query after the inner stage is done */
 }
 END_TEST
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "control/sync.h"
+#include "control/store_sync.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -244,7 +244,7 @@ static void retry(struct control *c, int r)
 
 static void unlock(struct control *c)
 {
-        control_do(c, &(struct control_action) { .kind = CONTROL_UNLOCK });
+        control_request(c, &(struct control_action) { .kind = CONTROL_UNLOCK });
         c->state = CONTROL_IDLE;
 }
 

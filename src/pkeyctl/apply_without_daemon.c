@@ -252,7 +252,7 @@ static void take_results(struct context *ctx, struct apply_result *r)
         r->waits = ctx->options->confirm > 0 && sweep->apply && sweep->generation > 0 && ctx->files->number == sweep->generation;
 }
 
-int apply_here(struct context *ctx, struct apply_result *ret)
+int apply_without_daemon(struct context *ctx, struct apply_result *ret)
 {
         const struct session_hooks hooks = { .confirm = confirm, .userdata = ret };
         int r = session_sweep(ctx, CONTROL_APPLY, &hooks);
