@@ -123,8 +123,8 @@ static uint32_t find_in(const struct subnet *all, const struct subnet *s, uint32
 }
 
 /* The range of a port. At least the lower level of what it had before and of what the lines give it, or what is certain, if that is
- * more; at most the higher level of both. certain: never counts as more than the lines give, which may mean an earlier name of the
- * port. ret may be `lines`. */
+ * more; at most the higher level of both. certain: never counts as more than the lines give, which may select the port by an
+ * earlier name. ret may be `lines`. */
 static int limit_port(const struct freezer *f, struct arena *a, struct guid node, uint8_t number, const struct desired_port *lines,
                       const struct desired_port *certain, struct desired_port *ret)
 {

@@ -28,7 +28,7 @@ struct held_port {
         const char *node;            /* its name or description; "": not known */
         struct guid node_guid, port_guid; /* port_guid 0: not known */
         const char *place;           /* "@leaf07/12": a device that did not name itself; NULL: any other port */
-        /* The argument of `pkeyctl forget` that means this port only, with GUIDs instead of names from the fabric: "0xPORTGUID",
+        /* The argument of `pkeyctl forget` that selects this port only, with GUIDs instead of names from the fabric: "0xPORTGUID",
          * "0xNODEGUID/1", "@0xSWITCHGUID/12". NULL: a vouch for the port has no effect */
         const char *forget;
 };

@@ -68,7 +68,7 @@ struct import {
         uint32_t n_partitions;
 };
 
-/* Returns whether it is known which port SELF means. */
+/* Returns whether it is known which port SELF selects. */
 static inline bool import_knows_self(const struct import *im)
 {
         return im->subnet && partitions_conf_self_port(im->subnet) != SUBNET_NONE;

@@ -139,7 +139,7 @@ static bool drop_node_guid(struct import *im, const struct import_port *port)
         return true;
 }
 
-/* Keeps SELF as a word where it means the port that pkeyd works through. Returns whether it did. */
+/* Keeps SELF as a word where it selects the port that pkeyd works through. Returns whether it did. */
 static bool keep_self(struct import *im, struct import_partition *p, const struct import_port *port)
 {
         if (!port->self || (im->subnet && im->subnet->self != SUBNET_NONE && im->subnet->self != port->port))

@@ -93,7 +93,7 @@ int partitions_conf_parse(struct arena *a, enum opensm_numbers numbers, const ch
  * has a broadcast group. Copies file_name. Returns 0 or -ENOMEM; *ret in the arena. */
 int partitions_conf_fallback(struct arena *a, const char *file_name, struct partitions_conf **ret);
 
-/* The port that SELF means, which is the one that OpenSM runs on: the master SM's if that is known, else this host's. */
+/* The port that SELF selects, which is the one that OpenSM runs on: the master SM's if that is known, else this host's. */
 static inline uint32_t partitions_conf_self_port(const struct subnet *s)
 {
         return s->sm != SUBNET_NONE ? s->sm : s->self;

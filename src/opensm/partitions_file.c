@@ -66,7 +66,7 @@ static void describe_by_conf(const struct partitions_conf_partition *p, struct p
         *ret_mixed = ret->index0 && !all ? p : NULL;
 }
 
-/* Which ports SELF or a node type means is not known here: such a line counts for every port. */
+/* Which ports SELF or a node type selects is not known here: such a line counts for every port. */
 static bool has_index0(const struct partitions_conf_partition *p, struct guid port)
 {
         for (const struct partitions_conf_member *m = p->members; m; m = m->next)

@@ -21,8 +21,8 @@ int opensm_named_guids(struct arena *a, const struct opensm_manager *manager, co
                        const struct guid **ret, uint32_t *ret_n);
 
 /* For each port of `larger` (known_extend_named(); same index) that is not in `present`: what conf gives it in partitions that the
- * policy does not manage. ALL means every endport of `larger`. Without allow_both_pkeys `both` is full. Labels are NULL. Returns 0
- * or -ENOMEM; *ret in the arena. */
+ * policy does not manage. ALL selects every endport of `larger`. Without allow_both_pkeys `both` is full. Labels are NULL. Returns
+ * 0 or -ENOMEM; *ret in the arena. */
 int opensm_unmanaged_of_absent(struct arena *a, const struct opensm_manager *manager, const struct partitions_conf *conf,
                                const struct subnet *larger, const struct subnet *present, bool allow_both_pkeys,
                                struct partitions_file_port **ret);

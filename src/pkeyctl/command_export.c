@@ -196,7 +196,7 @@ static void refuse_self(struct selector **selectors, uint32_t n, struct report *
                 if (selectors[i]->kind != SELECTOR_SELF)
                         continue;
                 report_add(report, FINDING_ERROR, FINDING_USAGE, &selectors[i]->place,
-                           "export: a topology file does not show which port SELF means");
+                           "export: a topology file does not show which port SELF selects");
                 report_hint(report, "name the host, or leave --topology out");
         }
 }

@@ -11,7 +11,7 @@
  * The rule (knowledge/rule.h) needs to know what the policy gives a frozen port. That is a range in each base. The least that the
  * policy gives is the higher one of
  *
- *     what it certainly gives: the least under every reading of the contested lines, each of which may or may not mean the port;
+ *     what it certainly gives: the least under every reading of the contested lines, each of which may or may not select the port;
  *     the lower one of what the lines give now, which root on a host may have influenced, and of what the last policy in force
  *     gave the port before it was frozen; nothing, if that is not known.
  *
@@ -39,8 +39,8 @@
 /* Why a port is frozen. */
 enum freeze {
         FREEZE_NONE,
-        FREEZE_NAME,        /* another adapter has its name, by which a line means it */
-        FREEZE_SWITCH_NAME, /* another switch has the name of its switch, by which a line means it */
+        FREEZE_NAME,        /* another adapter has its name, by which a line selects it */
+        FREEZE_SWITCH_NAME, /* another switch has the name of its switch, by which a line selects it */
         FREEZE_LINES,       /* two equally specific lines disagree about it */
         FREEZE_CAPACITY,    /* its table, or that of its leaf port, is too small */
         FREEZE_TRANSITION,  /* ... or too full for the change */

@@ -137,8 +137,8 @@ int policy_named_guids(struct arena *a, const struct policy *p, const struct gui
  * partition. */
 uint32_t policy_index0_partition(const struct policy *p);
 
-/* What the default partition gives a host that only lines for all hosts mean: LIMITED or FULL (or BOTH); NONE: the policy does not
- * own 0x7fff. */
+/* What the default partition gives a host that only lines for all hosts select: LIMITED or FULL (or BOTH); NONE: the policy does
+ * not own 0x7fff. */
 enum membership policy_default_membership(const struct policy *p);
 
 /* Reads a policy and appends its errors and warnings to findings. Copies file_name, which findings name. Returns 0, -EBADMSG
@@ -174,8 +174,8 @@ struct memberships {
 
 /* What is known besides a snapshot. Each may be NULL. */
 struct policy_memory {
-        const struct known *known; /* the ports that were seen before: a selector that means an absent one is reported as such, not
-                                    * as a wrong name */
+        const struct known *known; /* the ports that were seen before: a selector of an absent one is reported as such,
+                                    * not as a wrong name */
         const struct pins *pins;   /* nodes have the names that are pinned to them; NULL: those that they give themselves */
 };
 
@@ -191,8 +191,8 @@ int policy_resolve_known(struct arena *a, const struct policy *policy, const str
 int policy_resolve(struct arena *a, const struct policy *policy, const struct subnet *subnet, struct findings *findings,
                    struct memberships **ret);
 
-/* The endports that a list of selectors means in this fabric, for `pkeyctl explain A B` and `show port X`. policy, for its groups,
- * may be NULL. Returns 0 (*ret_n may be 0), -EBADMSG (findings say why), -ENOMEM; *ret_ports lives in the arena. */
+/* The endports that a list of selectors selects in this fabric, for `pkeyctl explain A B` and `show port X`. policy, for its
+ * groups, may be NULL. Returns 0 (*ret_n may be 0), -EBADMSG (findings say why), -ENOMEM; *ret_ports lives in the arena. */
 int policy_select(struct arena *a, const struct policy *policy, const struct subnet *subnet, const struct policy_memory *memory,
                   const char *text, struct findings *findings, uint32_t **ret_ports, uint32_t *ret_n);
 

@@ -2,10 +2,10 @@
 /*
  * Contradictions that are visible without a fabric: two equally specific lines of a partition with different memberships that name
  * the same host, GUID or switch port. Only certain contradictions are reported. If a more specific line may decide for that host,
- * or the lines mean too many names to list, it is left to policy_resolve().
+ * or the lines have too many names to list, it is left to policy_resolve().
  *
  * Resolving the policy for a made-up snapshot of the named hosts cannot replace this file: in such a snapshot a GUID, SELF or a
- * switch port of a more specific line means none of these hosts. In the fabric it may mean any of them, and then there is no
+ * switch port of a more specific line selects none of these hosts. In the fabric it may select any of them, and then there is no
  * contradiction.
  */
 #include <errno.h>
@@ -25,7 +25,7 @@ struct budget {
         uint32_t steps; /* comparisons with more specific lines that may still be made */
 };
 
-/* A name that a line means: a host, device, switch port, GUID, group or keyword. */
+/* A name in a line, without brackets: a host, device, switch port, GUID, group or keyword. */
 struct entry {
         const char *key;
         const char *host; /* NULL: the key has none */
@@ -96,7 +96,7 @@ static uint64_t count_suffixes(const struct selector *s)
         return s->device ? s->device->n_names : 1;
 }
 
-/* Adds each name that HOST, HOST/DEVICE, HOST/DEVICE/PORT or @SWITCH means, unless they are too many. */
+/* Adds each name in HOST, HOST/DEVICE, HOST/DEVICE/PORT or @SWITCH, unless they are too many. */
 static int add_names(struct search *s, const struct policy_candidate *c)
 {
         const struct selector *selector = c->selector;

@@ -27,8 +27,8 @@ struct possibilities {
         struct possible_membership *items;
 };
 
-/* host: a snapshot of this host's devices only. Its `self` is the port that SELF may mean, its `sm` the port that the master SM is
- * certainly on. Two equally specific lines that disagree are an error; selectors without a match are not reported. Returns 0,
+/* host: a snapshot of this host's devices only. Its `self` is the port that SELF may select, its `sm` the port that the master SM
+ * is certainly on. Two equally specific lines that disagree are an error; selectors without a match are not reported. Returns 0,
  * -EBADMSG, -ENOMEM; *ret lives in the arena and borrows policy. */
 int policy_resolve_local(struct arena *a, const struct policy *policy, const struct subnet *host,
                          struct findings *findings, struct possibilities *ret);

@@ -84,7 +84,7 @@ static int apply_equally_specific(struct resolver *r, const struct policy_partit
 }
 
 /* Lowers what is certain to what this rule gives, unless a more specific rule certainly decides. It is not certain that a contested
- * rule means the port; if it does not, the next rule decides. */
+ * rule selects the port; if it does not, the next rule decides. */
 static void lower_certain(struct decision *d, enum specificity level, enum membership membership, enum freeze contested)
 {
         if (d->settled != 0 && d->settled != 1u + level)

@@ -15,7 +15,7 @@ int matcher_init_by_pins(struct matcher *m, struct arena *a, const struct policy
         return e;
 }
 
-/* The ports that these selectors mean, with why each is contested. */
+/* The ports that these selectors select, with why each is contested. */
 static int match(struct matcher *matcher, struct selector *const *selectors, uint32_t n, struct port_list *ret)
 {
         return matcher_match_list(matcher, selectors, n, ret) ?: report_finish(matcher->report);
@@ -93,7 +93,7 @@ size_t policy_selection_size(const struct policy_selection *s)
         return arena_size(s->arena);
 }
 
-/* Reports ports of which it is not certain that the text means them. Returns 0 if there is none, -EBADMSG, -ENOMEM. */
+/* Reports ports of which it is not certain that the text selects them. Returns 0 if there is none, -EBADMSG, -ENOMEM. */
 static int refuse_contested(const struct subnet *s, const struct port_list *list, struct findings *findings)
 {
         int e = 0;
@@ -101,7 +101,7 @@ static int refuse_contested(const struct subnet *s, const struct port_list *list
         for (uint32_t i = 0; i < list->n && e != -ENOMEM; i++)
                 if (list->contested[i] != FREEZE_NONE)
                         e = findings_error(findings, FINDING_POLICY_AMBIGUOUS, freeze_way_out((enum freeze) list->contested[i]),
-                                           "%s may not be the port that is meant: %s",
+                                           "%s may be the wrong port: %s",
                                            subnet_port_label(findings->arena, s, list->ports[i]) ?: "?",
                                            freeze_reason((enum freeze) list->contested[i]));
         return e;
@@ -134,7 +134,7 @@ static int take_unseen(struct policy_selection *s, struct selector **selectors, 
         return 0;
 }
 
-/* Finds the ports that a text means, with the findings about it in this report. unseen NULL: all GUIDs must be in the fabric. */
+/* Finds the ports that a text selects, with the findings about it in this report. unseen NULL: all GUIDs must be in the fabric. */
 static int parse_and_match(struct policy_selection *s, const char *text, struct report *report, struct port_list *ret,
                           struct unseen *unseen)
 {

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Which endports a text, or a pool, means in a fabric. policy_select() (policy.h) is implemented here, too.
+ * Which endports a text, or a pool, selects in a fabric. policy_select() (policy.h) is implemented here, too.
  *
  * A selection answers many such questions about one policy and one snapshot, and is prepared once: that takes time and memory in
  * proportion to the fabric. It borrows policy, subnet and memory.

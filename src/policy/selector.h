@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * A selector names ports. This file parses selectors; selector_match.h finds the ports that they mean in a fabric.
+ * This file parses selectors; selector_match.h finds the ports that they select in a fabric.
  *
  *     0x0002c903000e0b72            a port GUID or node GUID
  *     SELF                          the port pkeyd works through

@@ -16,6 +16,6 @@ struct short_list {
 
 void short_list_add(struct short_list *l, struct report *r, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* A warning, or an error with `strict`. absent: a port that the selector means and that is not in the fabric now; NULL: none is
- * known. */
+/* A warning, or an error with `strict`. absent: a port that the selector selects and that is not in the fabric now; NULL: none
+ * is known. */
 void selector_report_no_match(struct matcher *m, const struct selector *s, const struct known_port *absent);

@@ -113,7 +113,7 @@ static bool is_absent(const struct matcher *m, const struct selector *s, const s
                (s->kind != SELECTOR_SWITCH || subnet_find_node(m->subnet, port->switch_guid) == SUBNET_NONE);
 }
 
-/* Of the absent ports that the selector would mean if they were present, the one that was seen last; NULL: there is none, or out
+/* Of the absent ports that the selector would select if they were present, the one that was seen last; NULL: there is none, or out
  * of memory. */
 static const struct known_port *find_absent(struct matcher *m, const struct selector *s)
 {
@@ -224,7 +224,7 @@ static bool is_switch_of(const struct selector *s, const struct subnet_node *nod
         return node->type == NODE_SWITCH && (!s->board || strcmp(s->board, subnet_node_board(node)) == 0);
 }
 
-/* Adds the endports of all switches of one name: the selector may mean any of them. */
+/* Adds the endports of all switches of one name: the selector may select any of them. */
 static void add_all_peers(struct matcher *m, const struct selector *s, uint32_t i, uint32_t end)
 {
         const struct subnet *subnet = m->subnet;
@@ -234,8 +234,8 @@ static void add_all_peers(struct matcher *m, const struct selector *s, uint32_t 
                         add_peers(m, s, subnet->by_name[i], FREEZE_SWITCH_NAME);
 }
 
-/* Reports that n of the nodes by_name[first..end), which have one name, are switches that the selector may mean. Lists their
- * boards, or their GUIDs if two in a row have the same board. */
+/* Reports that n of the nodes by_name[first..end), which have one name, are switches that the selector may select. Lists
+ * their boards, or their GUIDs if two in a row have the same board. */
 static void report_switches(struct matcher *m, const struct selector *s, uint32_t first, uint32_t end, unsigned n)
 {
         const struct subnet *subnet = m->subnet;
@@ -309,7 +309,7 @@ static void find_switch_peers(struct matcher *m, const struct selector *s)
 
 /* ---- other selectors ------------------------------------------------------------------------------------------ */
 
-/* A port and its node may have the same GUID. Then the selector means the port, which is narrower. */
+/* A port and its node may have the same GUID. Then the selector selects the port, which is narrower. */
 static void find_guid(struct matcher *m, const struct selector *s)
 {
         uint32_t port = subnet_find_endport(m->subnet, s->guid), node = subnet_find_node(m->subnet, s->guid);
@@ -361,7 +361,7 @@ static int match_simple(struct matcher *m, const struct selector *s, struct port
 
 /* ---- groups and lists ----------------------------------------------------------------------------------------- */
 
-/* A port that one selector certainly means is not contested, even if another selector may mean it, too. */
+/* A port that one selector certainly selects is not contested, even if another selector may select it, too. */
 static void add_members(struct matcher *m, const struct port_list *list)
 {
         for (uint32_t k = 0; k < list->n; k++) {

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Finds the ports of a fabric that selectors mean. A matcher belongs to one policy and one subnet; it keeps the ports of each
+ * Finds the ports of a fabric that selectors select. A matcher belongs to one policy and one subnet; it keeps the ports of each
  * group, so that a group in a hundred partitions is matched once.
  */
 
@@ -18,7 +18,7 @@
 /* Endports, ascending, each once. */
 struct port_list {
         uint32_t *ports;
-        uint8_t *contested;           /* of each: why it is not certain that the selector means it (enum freeze) */
+        uint8_t *contested;           /* of each: why it is not certain that the selector selects it (enum freeze) */
         uint32_t n;
 };
 
@@ -27,7 +27,7 @@ static inline bool port_list_holds(const struct port_list *list, uint32_t port)
         return list->n > 0 && bsearch(&port, list->ports, list->n, sizeof(*list->ports), uint32_compare);
 }
 
-/* Whether it is certain that the selector means the port. */
+/* Whether it is certain that the selector selects the port. */
 static inline bool port_list_holds_certainly(const struct port_list *list, uint32_t port)
 {
         const uint32_t *at = list->n > 0 ? bsearch(&port, list->ports, list->n, sizeof(*list->ports), uint32_compare) : NULL;
@@ -43,7 +43,7 @@ struct matcher {
         const struct known *known;    /* borrows; the ports seen before; NULL: none; set after matcher_init */
         const struct pins *pins;      /* borrows; for `larger`; NULL: names are not pinned; set after matcher_init */
         struct matcher *larger;       /* for the subnet with the ports in `known` added; NULL: not needed so far */
-        bool in_force;                /* a switch name that several switches have means all of them; set after matcher_init */
+        bool in_force;                /* a switch name that several switches have selects them all; set after matcher_init */
         uint32_t *twin;               /* of each CA: another CA of the same name and device, or SUBNET_NONE */
         bool *has_twin;               /* of each node: it is a CA with a twin, not on the host that pkeyd runs on: contested */
         struct port_list *groups;     /* of each group; ports NULL: not matched so far */
@@ -58,8 +58,8 @@ struct matcher {
 int matcher_init(struct matcher *m, struct arena *arena, const struct policy *policy, const struct subnet *subnet,
                  struct report *report);
 
-/* Finds the endports that a selector means. Reports a selector without a match, names of a range that are missing, and a name that
- * several switches or adapters have. Returns 0 or -ENOMEM. */
+/* Finds the endports that a selector selects. Reports a selector without a match, names of a range that are missing, and a name
+ * that several switches or adapters have. Returns 0 or -ENOMEM. */
 int matcher_match(struct matcher *m, const struct selector *s, struct port_list *ret);
 
 /* The union of several selectors. */

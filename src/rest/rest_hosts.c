@@ -102,7 +102,7 @@ static int check_number(struct hosts *h)
 
         for (size_t i = 0; i < h->n_lists; i++) {
                 if (h->lists[i]->n_names > room)
-                        return rest_fail(h->exchange, 400, "hosts_names: means more than %d hosts", REST_MAX_HOSTS);
+                        return rest_fail(h->exchange, 400, "hosts_names: more than %d hosts", REST_MAX_HOSTS);
                 room -= h->lists[i]->n_names;
         }
         return 0;

@@ -105,7 +105,7 @@ int forget_choose(struct context *ctx, const uint32_t **ret, uint32_t *ret_n)
 
 /* --- which ports ----------------------------------------------------------------------------------------------------- */
 
-/* What one argument means. */
+/* What one argument selects. */
 struct found {
         uint32_t n, n_fresh, n_expired;
         uint32_t n_partial; /* there, and their tables were not read: discovery was not complete */
@@ -198,7 +198,7 @@ static int complain(struct context *ctx, const char *text, const struct found *f
                               found->label);
 }
 
-/* The text that a held base printed means that port only, even if a selector of the same text would mean more. */
+/* The text that a held base printed selects that port only, even if a selector of the same text would select more. */
 static int take_argument(struct context *ctx, const struct subnet *extended, const char *text, struct vouches *all)
 {
         struct found found = {};

@@ -1096,7 +1096,7 @@ START_TEST(silent_link_is_no_success)
 }
 END_TEST
 
-/* node3 takes a name that the policy means: the line of its switch says something else. It keeps what it has, and so does its
+/* node3 takes a name that is in the policy: the line of its switch says something else. It keeps what it has, and so does its
  * switch port; the drift of others is repaired, and nobody is refused. */
 START_TEST(second_line_claims_a_host)
 {

@@ -98,7 +98,7 @@ static const char *fold(const struct subnet *s, unsigned n, const uint64_t *guid
 
 #define FOLD(s, ...) fold(s, sizeof((uint64_t[]) { __VA_ARGS__ }) / sizeof(uint64_t), (uint64_t[]) { __VA_ARGS__ })
 
-/* A host name means all endports of the host. If only some of them are meant, each is named. */
+/* A host name selects all endports of the host. If only some of them are meant, each is named. */
 START_TEST(a_name_is_the_whole_host)
 {
         const struct subnet *s = make_subnet();
