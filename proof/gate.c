@@ -183,7 +183,7 @@ bool knowledge_weigh_filter(struct knowledge *k, uint32_t record, bool inbound, 
         return Frama_C_interval(0, 1);
 }
 
-void knowledge_send_filter(struct knowledge *k, uint32_t record)
+void knowledge_doubt_filter(struct knowledge *k, uint32_t record)
 {
         (void) k;
         //@ assert record == 0 && records[record].name.kind == KNOWLEDGE_LEAF;

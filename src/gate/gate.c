@@ -264,7 +264,7 @@ static bool admit_filter(struct gate *g, const struct mad_request *set)
         if (knowledge_judge_filter(g->knowledge, record, info.enforce_inbound, info.enforce_outbound, &base) != RULE_ADMITS)
                 return refuse(g, "filter %s/%s: in base 0x%04x ports that must not communicate could, or ports that may could be "
                               "cut off", info.enforce_inbound ? "in" : "-", info.enforce_outbound ? "out" : "-", base);
-        knowledge_send_filter(g->knowledge, record);
+        knowledge_doubt_filter(g->knowledge, record);
         return true;
 }
 

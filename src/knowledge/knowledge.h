@@ -230,8 +230,8 @@ void knowledge_doubt(struct knowledge *k, uint32_t record);
 
 /* Takes the filter bits of a leaf port as they were read. */
 void knowledge_see_filter(struct knowledge *k, uint32_t record, bool inbound, bool outbound);
-/* Records that a write of the filter bits is about to be sent: they are not certain until they are read. */
-void knowledge_send_filter(struct knowledge *k, uint32_t record);
+/* The filter bits are not certain until they are read: a write of them is about to be sent, or a read contradicts what is known. */
+void knowledge_doubt_filter(struct knowledge *k, uint32_t record);
 
 /* A person (`who`, copied) states at `wall` that this table holds nothing. The vouch ends when the table or a block of it is read,
  * when it turns out to have another size, and when the port, absent or silent so far, is found again. Returns 0 or -ENOMEM. */

@@ -258,7 +258,7 @@ void knowledge_see_block(struct knowledge *k, uint32_t record, uint16_t block, c
         assert(record < k->n);
         assert(r->entries);
         if (r->name.kind == KNOWLEDGE_LEAF && !is_possible(k, record, block, entries, true))
-                knowledge_send_filter(k, record);
+                knowledge_doubt_filter(k, record);
         find_touched(k, record, block, entries, &touched);
         recount(k, record, &touched, -1);
         take_block(r, block, entries);
@@ -533,7 +533,7 @@ static bool filter_may_be(const struct knowledge_record *r, bool inbound, bool o
         return r->filters_unsure || (r->filters[SENDS] == inbound && r->filters[RECEIVES] == outbound);
 }
 
-void knowledge_send_filter(struct knowledge *k, uint32_t record)
+void knowledge_doubt_filter(struct knowledge *k, uint32_t record)
 {
         assert(record < k->n);
         change_all(k, record, -1);
@@ -550,7 +550,7 @@ bool knowledge_weigh_filter(struct knowledge *k, uint32_t record, bool inbound, 
         if (is_trusted(trust, news))
                 knowledge_see_filter(k, record, inbound, outbound);
         else if (news)
-                knowledge_send_filter(k, record);
+                knowledge_doubt_filter(k, record);
         return !news;
 }
 

@@ -201,7 +201,7 @@ static int expect_all(struct writes *all, struct knowledge *k)
                 const struct file_write *w = &all->items[all->n_expected];
 
                 if (w->is_filter)
-                        knowledge_send_filter(k, w->record);
+                        knowledge_doubt_filter(k, w->record);
                 else
                         r = knowledge_expect_block(k, w->record, w->block, w->entries);
         }
@@ -309,7 +309,7 @@ static void judge_filter(struct knowledge *k, const struct file_write *off, cons
         if (knowledge_judge_filter(k, off->record, false, false, &base) != RULE_ADMITS)
                 refuse_growth(before, after, j);
         knowledge_see_filter(k, off->record, before_sends, before_receives);
-        knowledge_send_filter(k, off->record);
+        knowledge_doubt_filter(k, off->record);
 }
 
 /* An absent port gets what the file gives it when it arrives. */

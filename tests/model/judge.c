@@ -265,7 +265,7 @@ static void see_others(struct knowledge *k, const struct scene *s)
                 if (leaf != KNOWLEDGE_NONE)
                         knowledge_see_filter(k, leaf, h->in, h->out);
                 if (leaf != KNOWLEDGE_NONE && h->unsure)
-                        knowledge_send_filter(k, leaf);
+                        knowledge_doubt_filter(k, leaf);
         }
 }
 

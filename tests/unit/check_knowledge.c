@@ -563,7 +563,7 @@ START_TEST(certain_when_all_was_read)
         ck_assert(!knowledge_is_certain(k));
         see_block(host_record(0), 0);
         ck_assert(knowledge_is_certain(k));
-        knowledge_send_filter(k, leaf_record(0));
+        knowledge_doubt_filter(k, leaf_record(0));
         ck_assert(!knowledge_is_certain(k));
         knowledge_see_filter(k, leaf_record(0), true, true);
         ck_assert(knowledge_is_certain(k));
@@ -680,7 +680,7 @@ START_TEST(mute_behind_a_closed_filter_holds_nothing)
         read_leaf(s, 0, 0x8002);
         check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_NONE);
         check_bounds(knowledge_port_bounds(k, host_record(0), 2), LEVEL_NONE, LEVEL_FULL);
-        knowledge_send_filter(k, leaf_record(0));
+        knowledge_doubt_filter(k, leaf_record(0));
         check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_FULL);
         knowledge_see_filter(k, leaf_record(0), true, true);
         check_bounds(knowledge_port_bounds(k, host_record(0), 1), LEVEL_NONE, LEVEL_NONE);
@@ -1911,7 +1911,7 @@ START_TEST(filter_is_not_closed_over_a_host_that_was_never_read)
         /* it filters already, unless a write was lost that was to end that */
         knowledge_see_filter(k, leaf_record(0), true, true);
         ck_assert_int_eq(knowledge_judge_filter(k, leaf_record(0), true, true, &base), RULE_ADMITS);
-        knowledge_send_filter(k, leaf_record(0));
+        knowledge_doubt_filter(k, leaf_record(0));
         ck_assert_int_eq(knowledge_judge_filter(k, leaf_record(0), true, true, &base), RULE_LOSS);
         read_host(s, 0, 0);
         want(s, 0);

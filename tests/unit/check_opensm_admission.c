@@ -829,7 +829,7 @@ START_TEST(unread_hosts_stay)
                         knowledge_see_filter(k, leaf_record(0), false, false); /* it may have been reset */
                         expect_stays(transition_of_host(0, NULL), 0x8001);
                         ck_assert(!transition_of_host(0, NULL)->is_undecided);
-                        knowledge_send_filter(k, leaf_record(0)); /* it may be on */
+                        knowledge_doubt_filter(k, leaf_record(0)); /* it may be on */
                         expect_stays(transition_of_host(0, NULL), 0);
                         ck_assert(transition_of_host(0, NULL)->is_undecided);
                 }
@@ -905,7 +905,7 @@ START_TEST(hosts_behind_filters)
         expect_begins(0, NULL, 0);
         leaf->enforce_inbound = false; /* not known: it was not queried */
         expect_begins(0, NULL, 0x8001);
-        knowledge_send_filter(k, leaf_record(0));
+        knowledge_doubt_filter(k, leaf_record(0));
         expect_begins(0, NULL, 0);
         leaf->enforce_inbound = true;
         leaf->source = TABLE_READ;
@@ -1156,7 +1156,7 @@ START_TEST(filter_goes_off)
                 compute(1);
                 if (unsure) { /* it was off, and may be on */
                         knowledge_see_filter(k, leaf_record(0), false, false);
-                        knowledge_send_filter(k, leaf_record(0));
+                        knowledge_doubt_filter(k, leaf_record(0));
                 }
                 admit(OPENSM_GRANT);
                 ck_assert_int_eq(is_held(2), dead);

@@ -194,7 +194,7 @@ static void learn(const struct hardware *h)
                         continue;
                 knowledge_see_filter(k, leaf_record(i), p->filters[SENDS], p->filters[RECEIVES]);
                 if (p->filters_unsure)
-                        knowledge_send_filter(k, leaf_record(i));
+                        knowledge_doubt_filter(k, leaf_record(i));
         }
         give_policy(h, all);
 }

@@ -290,7 +290,7 @@ void any_event(void)
         case 7:
                 record = leaf_record(any(HOSTS));
                 if (record != KNOWLEDGE_NONE && any(2))
-                        knowledge_send_filter(k, record);
+                        knowledge_doubt_filter(k, record);
                 else if (record != KNOWLEDGE_NONE)
                         knowledge_see_filter(k, record, any(2), any(2));
                 break;
