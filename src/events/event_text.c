@@ -82,10 +82,10 @@ static const struct log_kind kinds_to_log[] = {
         { WATCH_RETURNED, LOG_EVENT_PORT_RETURNED, true, true, "in the fabric again" },
         { WATCH_GONE, LOG_EVENT_PORT_GONE, true, true, "no longer in the fabric" },
         { WATCH_UNREACHABLE, LOG_EVENT_PORT_UNREACHABLE, true, true, "P_Key table cannot be read" },
-        { WATCH_BACK, LOG_EVENT_PORT_BACK, true, true, "P_Key table can be read again" },
+        { WATCH_READABLE, LOG_EVENT_PORT_READABLE, true, true, "P_Key table can be read again" },
         { WATCH_DRIFTED, LOG_EVENT_DRIFT_FOUND, true, false, "another program changed the P_Key table" },
         { WATCH_DIFFERS, LOG_EVENT_TABLE_DIFFERS, false, false, "P_Key table does not match the policy" },
-        { WATCH_RIGHT, LOG_EVENT_TABLE_RIGHT, false, false, "P_Key table matches the policy again" },
+        { WATCH_MATCHES, LOG_EVENT_TABLE_MATCHES, false, false, "P_Key table matches the policy again" },
         { WATCH_REPAIRED, LOG_EVENT_DRIFT_REPAIRED, true, false, "P_Key table matches the policy again" },
 };
 

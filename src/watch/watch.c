@@ -110,7 +110,7 @@ static void judge_right(struct update *k, struct record *r, uint64_t expected)
 {
         k->report.n_right++;
         if (r->judged == JUDGED_WRONG)
-                emit(k, r->drifted ? WATCH_REPAIRED : WATCH_RIGHT, r);
+                emit(k, r->drifted ? WATCH_REPAIRED : WATCH_MATCHES, r);
         r->judged = JUDGED_RIGHT;
         r->expected = expected;
         r->drifted = false;
@@ -132,7 +132,7 @@ static void judge_reach(struct update *k, uint32_t port, struct record *r)
                 event->incomplete = incomplete ? subnet_node_label(k->a, incomplete) : NULL;
         }
         if (!unreachable && r->unreachable)
-                emit(k, WATCH_BACK, r);
+                emit(k, WATCH_READABLE, r);
         r->unreachable = unreachable;
 }
 

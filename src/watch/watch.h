@@ -7,10 +7,10 @@
  *     observed, verification --watch_update--> report: the events that deserve a line in the journal
  *
  * A daemon reads the same fabric every minute, and must report only news: a port that appeared, one that went away, one that
- * stopped answering or answers again, a table that was right and is not any more. So the watch keeps a record of each managed
+ * stopped answering or answers again, a table that matched and now differs. So the watch keeps a record of each managed
  * port from the last update, and an update reports only differences.
  *
- * A table that differs from the policy *drifted* if it was right when it was compared last, and the generation and what it gives
+ * A table that differs from the policy *drifted* if it matched when it was compared last, and the generation and what it gives
  * the port are the same as then: another program wrote it, or the port was reset. Otherwise it only *differs*: pkeyd may not have
  * written it yet, for a port can be silent while its entries change, and a lease, a name or a place in the fabric changes them
  * within a generation. Both are reported once, and again when the difference changes.
@@ -31,10 +31,10 @@ enum watch_kind {
         WATCH_RETURNED,    /* a known endport that was not there at the last update */
         WATCH_GONE,        /* an endport that was there at the last update, and is not any more */
         WATCH_UNREACHABLE, /* the table cannot be read, and could be before, or the port is new */
-        WATCH_BACK,        /* the table can be read again */
-        WATCH_DRIFTED,     /* the table was right with the entries that it should hold, and is not any more */
-        WATCH_DIFFERS,     /* the table differs from the policy, and was not right before */
-        WATCH_RIGHT,       /* the table differed, and now matches the policy */
+        WATCH_READABLE,    /* the table can be read again */
+        WATCH_DRIFTED,     /* the table matched the policy with the entries that it should hold, and now differs */
+        WATCH_DIFFERS,     /* the table differs from the policy, and did not match it before */
+        WATCH_MATCHES,     /* the table differed, and now matches the policy */
         WATCH_REPAIRED,    /* the table had drifted, and now matches the policy */
         WATCH_N_KINDS,
 };

@@ -545,7 +545,7 @@ START_TEST(port_that_does_not_answer)
         ck_assert_int_eq(status()->last_result, SWEEP_DONE);
         ck_assert_uint_eq(status()->ports.unreachable, 0);
         ck_assert_uint_eq(count_logged(LOG_EVENT_PORT_UNREACHABLE), 1);
-        ck_assert_uint_eq(count_logged(LOG_EVENT_PORT_BACK), 1);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_PORT_READABLE), 1);
         ck_assert(holds(hosts[0], 0x8010) && holds(hosts[1], 0x8010));
 }
 END_TEST
@@ -672,7 +672,7 @@ START_TEST(lids_move_before_a_retry)
         ck_assert_uint_eq(n_gets, 3);
         ck_assert_int_eq(state(), CONTROL_IDLE);
         ck_assert_uint_eq(status()->numbers.sweeps[SWEEP_STALE], 1);
-        ck_assert_uint_eq(count_logged(LOG_EVENT_PORT_BACK), 0);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_PORT_READABLE), 0);
         ck_assert_uint_eq(control_due(c), 0);
         until(CONTROL_DISCOVERING);
         sweep();

@@ -247,7 +247,7 @@ START_TEST(a_new_policy_is_no_drift)
         ck_assert_uint_eq(report.n_events, 0);
         f.verification.n_differ = 0;
         report = update(&f, true, true);
-        assert_one(&report, WATCH_RIGHT, 2);
+        assert_one(&report, WATCH_MATCHES, 2);
         let_differ(&f, 2, 0x8010);
         report = update(&f, true, true);
         assert_one(&report, WATCH_DRIFTED, 2);
@@ -279,7 +279,7 @@ START_TEST(unreachable_and_back)
         ck_assert_uint_eq(report.n_events, 0);
         take_snapshot(&f, 0xf);
         report = update(&f, true, true);
-        assert_one(&report, WATCH_BACK, 3);
+        assert_one(&report, WATCH_READABLE, 3);
         fixture_done(&f);
 }
 END_TEST
@@ -300,7 +300,7 @@ START_TEST(judgement_outlasts_silence)
         let_differ(&f, 0, 0x8010);
         report = update(&f, true, true);
         ck_assert_uint_eq(report.n_events, 2);
-        (void) watch_report_events(&report, WATCH_BACK, &n);
+        (void) watch_report_events(&report, WATCH_READABLE, &n);
         ck_assert_uint_eq(n, 1);
         (void) watch_report_events(&report, WATCH_DRIFTED, &n);
         ck_assert_uint_eq(n, 1);
