@@ -73,7 +73,8 @@ static void add_difference(struct text *t, const struct discrepancy *d)
 struct log_kind {
         enum watch_kind kind;
         enum log_event event;
-        bool enforce, standby; /* all are in audit mode */
+        bool enforce;         /* false: only audit mode logs it */
+        bool standby;         /* false: a standby does not log it */
         const char *sentence; /* after the port */
 };
 
