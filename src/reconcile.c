@@ -290,7 +290,7 @@ static int resolve(struct arena *a, const struct policy *policy, const struct su
         const struct policy_memory names = { options->known, options->pins };
 
         return pins_report_claims(options->pins, s, findings) ?:
-               policy_resolve_known(a, policy, s, &names, options->in_force, findings, &out->memberships) ?:
+               policy_resolve_with_memory(a, policy, s, &names, options->in_force, findings, &out->memberships) ?:
                desired_compute(a, out->memberships, &out->desired) ?: mark_frozen(a, out->memberships, out->desired);
 }
 

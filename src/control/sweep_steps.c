@@ -72,7 +72,7 @@ int sweep_resolve(struct control *c, const struct generation *g, const struct su
         const struct policy_memory names = { .pins = control_pins(c, g) };
         const struct policy *policy;
         int r = leasing_extend(c, g, &policy) ?:
-                policy_resolve_known(c->sweep.arena, policy, subnet, &names, true, &ignored, ret_memberships);
+                policy_resolve_with_memory(c->sweep.arena, policy, subnet, &names, true, &ignored, ret_memberships);
 
         return r < 0 ? r : desired_compute(c->sweep.arena, *ret_memberships, ret);
 }

@@ -54,8 +54,8 @@ static int resolve_absent(struct opensm_writer *w, struct opensm_absent *ret)
                                                &given);
         if (r < 0)
                 return r;
-        r = policy_resolve_known(w->arena, manager.policy, larger, &(struct policy_memory) { .pins = w->job.pins }, false, &ignored,
-                                 &memberships);
+        r = policy_resolve_with_memory(w->arena, manager.policy, larger, &(struct policy_memory) { .pins = w->job.pins }, false,
+                                       &ignored, &memberships);
         r = r ?: desired_compute(w->arena, memberships, &desired);
         *ret = (struct opensm_absent) { larger, r == 0 ? desired : NULL, manager.keeps_unmanaged, given };
         return r == -EBADMSG ? 0 : r;

@@ -26,8 +26,8 @@ static int collect_by_policy(struct context *ctx, const struct subnet *extended,
         const struct policy_memory memory = { .pins = ctx->pins };
         struct memberships *memberships;
         struct desired *desired;
-        int r = policy_resolve_known(ctx->arena, ctx->policy, extended, &memory, ctx->plan_options.in_force, &findings,
-                                     &memberships);
+        int r = policy_resolve_with_memory(ctx->arena, ctx->policy, extended, &memory, ctx->plan_options.in_force, &findings,
+                                           &memberships);
 
         if (r == -EBADMSG)
                 findings_append_all(&ctx->findings, &findings);

@@ -85,7 +85,7 @@ static struct memberships *learn_memberships(struct monitor *m, usec_t when, con
         const struct policy *policy;
 
         if (leases_extend(m->arena, s->leases, g->policy, &policy) < 0 ||
-            policy_resolve_known(m->arena, policy, m->snapshot->subnet, &names, true, ignored, &memberships) < 0)
+            policy_resolve_with_memory(m->arena, policy, m->snapshot->subnet, &names, true, ignored, &memberships) < 0)
                 return NULL;
         (void) membership_history_learn(m->history, when, g->number, memberships);
         return memberships;

@@ -184,8 +184,9 @@ struct policy_memory {
  * are full members of the default partition, whatever the lines give them. Ports with a name that two adapters have are frozen.
  * in_force: errors about single ports freeze these ports (policy/freeze.h) and refuse nothing. Returns 0, -EBADMSG, -ENOMEM. *ret
  * lives in the arena and is set only on 0. */
-int policy_resolve_known(struct arena *a, const struct policy *policy, const struct subnet *subnet,
-                         const struct policy_memory *memory, bool in_force, struct findings *findings, struct memberships **ret);
+int policy_resolve_with_memory(struct arena *a, const struct policy *policy, const struct subnet *subnet,
+                               const struct policy_memory *memory, bool in_force, struct findings *findings,
+                               struct memberships **ret);
 
 /* The same for a policy that is not in force, when nothing is known besides the snapshot. */
 int policy_resolve(struct arena *a, const struct policy *policy, const struct subnet *subnet, struct findings *findings,

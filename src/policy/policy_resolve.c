@@ -278,8 +278,9 @@ static bool refuses_in_force(const struct report *r)
         return false;
 }
 
-int policy_resolve_known(struct arena *a, const struct policy *policy, const struct subnet *subnet,
-                         const struct policy_memory *memory, bool in_force, struct findings *findings, struct memberships **ret)
+int policy_resolve_with_memory(struct arena *a, const struct policy *policy, const struct subnet *subnet,
+                               const struct policy_memory *memory, bool in_force, struct findings *findings,
+                               struct memberships **ret)
 {
         _cleanup_arena_ struct arena *scratch = arena_new();
         struct resolver r = { .policy = policy, .subnet = subnet, .scratch = scratch };
@@ -305,7 +306,7 @@ int policy_resolve_known(struct arena *a, const struct policy *policy, const str
 int policy_resolve(struct arena *a, const struct policy *policy, const struct subnet *subnet, struct findings *findings,
                    struct memberships **ret)
 {
-        return policy_resolve_known(a, policy, subnet, &(struct policy_memory) {}, false, findings, ret);
+        return policy_resolve_with_memory(a, policy, subnet, &(struct policy_memory) {}, false, findings, ret);
 }
 
 static int find_lines(struct matcher *m, const struct policy_partition *p, const uint32_t *ports, uint32_t n,

@@ -57,7 +57,7 @@ static int resolve(struct walk *w, uint64_t number, const struct text *bytes)
         int r = a ? 0 : -ENOMEM;
 
         r = r ?: policy_parse(a, "", bytes->bytes ?: "", bytes->n, &ignored, &policy) ?:
-            policy_resolve_known(a, policy, w->ctx->subnet, &memory, true, &ignored, &then);
+            policy_resolve_with_memory(a, policy, w->ctx->subnet, &memory, true, &ignored, &then);
         if (r == 0)
                 compare(w, number, then);
         return r;

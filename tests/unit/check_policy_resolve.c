@@ -686,7 +686,7 @@ START_TEST(seen_once)
         const struct finding *f;
 
         subnet = fixture_subnet();
-        ck_assert_int_eq(policy_resolve_known(arena, policy, subnet, &memory, _i % 2, &findings, &memberships), 0);
+        ck_assert_int_eq(policy_resolve_with_memory(arena, policy, subnet, &memory, _i % 2, &findings, &memberships), 0);
         f = only(FINDING_SELECTOR_NO_MATCH);
         ck_assert_int_eq(f->severity, FINDING_WARNING);
         if (absent[_i].seen) {
@@ -713,8 +713,8 @@ START_TEST(seen_once_and_incomplete)
         ck_assert_int_eq(subnet_builder_add_node(b, &node, "", 0), 0);
         ck_assert_int_eq(subnet_builder_add_port(b, node.guid, &port), 0);
         ck_assert_int_eq(subnet_builder_finish(b, (struct guid) {}, 0, (struct guid) {}, 0, &s), 0);
-        ck_assert_int_eq(policy_resolve_known(arena, parse(with_members("      node0099: full\n")), s, &memory, true, &findings,
-                                              &memberships), 0);
+        ck_assert_int_eq(policy_resolve_with_memory(arena, parse(with_members("      node0099: full\n")), s, &memory, true, &findings,
+                                                    &memberships), 0);
         expect_text(only(FINDING_SELECTOR_NO_MATCH)->text,
                     "'node0099' is in the fabric, but did not answer all queries of discovery (it last did 2024-03-01 00:00 UTC)");
         expect_text(only(FINDING_SELECTOR_NO_MATCH)->hint, "again when it does");
@@ -789,7 +789,7 @@ START_TEST(seen_once_is_an_error_when_strict)
                                       "      node0099: full\n");
 
         subnet = fixture_subnet();
-        ck_assert_int_eq(policy_resolve_known(arena, policy, subnet, &memory, false, &findings, &memberships), -EBADMSG);
+        ck_assert_int_eq(policy_resolve_with_memory(arena, policy, subnet, &memory, false, &findings, &memberships), -EBADMSG);
         ck_assert_int_eq(only(FINDING_SELECTOR_NO_MATCH)->severity, FINDING_ERROR);
         expect_text(only(FINDING_SELECTOR_NO_MATCH)->text,
                     "'node0099' is not in the fabric now (last seen 1970-01-01 00:00 UTC); `strict: true` makes this an error");
@@ -1004,7 +1004,7 @@ END_TEST
 
 static int apply_in_force(const char *yaml)
 {
-        return policy_resolve_known(arena, parse(yaml), subnet, &nothing, true, &findings, &memberships);
+        return policy_resolve_with_memory(arena, parse(yaml), subnet, &nothing, true, &findings, &memberships);
 }
 
 static void resolve_in_force(const char *yaml)
