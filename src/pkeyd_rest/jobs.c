@@ -241,7 +241,7 @@ static void take_edit(struct job *job, sd_bus_message *m)
         struct arena *a = job->request->arena;
         struct lease_messages_answer answer;
         int r = lease_messages_read_answer(a, m, &answer);
-        const char *text = r < 0 ? NULL : rest_edit_text(a, answer.text);
+        const char *text = r < 0 ? NULL : rest_edit_translate(a, answer.text);
 
         if (!text)
                 fail_here(job, "cannot parse pkeyd's answer: ", r < 0 ? r : -ENOMEM);

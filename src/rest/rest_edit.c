@@ -106,7 +106,7 @@ bool rest_edit_lacks_partition(const struct rest_change *change, const struct re
         return change->kind == REST_DELETE && (!p || p->is_hidden);
 }
 
-const char *rest_edit_text(struct arena *a, const char *text)
+const char *rest_edit_translate(struct arena *a, const char *text)
 {
         static const char lease[] = "lease rest:";
         _cleanup_text_ struct text t = {};

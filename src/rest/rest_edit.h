@@ -34,8 +34,8 @@ int rest_edit_make(struct arena *a, const struct rest_change *change, const stru
  * partition would be one of another pool. */
 bool rest_edit_lacks_partition(const struct rest_change *change, const struct rest_view *view);
 
-/* A text of pkeyd in the words of clients: "partition 0x0005" for "lease rest:0x0005". In the arena; NULL: out of memory. */
-const char *rest_edit_text(struct arena *a, const char *text);
+/* Translates a text of pkeyd for clients: "partition 0x0005" for "lease rest:0x0005". Returns it in the arena; NULL: out of memory. */
+const char *rest_edit_translate(struct arena *a, const char *text);
 
 /* outcome: as pkeyd answered; code: of the first error among its findings, or NULL. */
 enum rest_outcome rest_edit_outcome(const struct rest_change *change, const char *outcome, const char *code);

@@ -126,7 +126,7 @@ START_TEST(texts)
         };
 
         for (size_t i = 0; i < ELEMENTS(cases); i++)
-                ck_assert_str_eq(rest_edit_text(arena, cases[i][0]), cases[i][1]);
+                ck_assert_str_eq(rest_edit_translate(arena, cases[i][0]), cases[i][1]);
 }
 END_TEST
 
