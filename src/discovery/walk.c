@@ -202,8 +202,8 @@ void discovery_take_second_link(struct discovery *d, uint32_t agent, uint32_t vi
         }
         a->second = via;
         a->shared_hops = shared;
-        if (agent < d->n_entries)
-                d->n_entries = d->n_entries_due = agent;
+        if (agent < d->n_passed)
+                d->n_passed = d->n_passable = agent;
 }
 
 static uint32_t find_entry(const struct discovery *d, uint32_t agent)
@@ -214,9 +214,9 @@ static uint32_t find_entry(const struct discovery *d, uint32_t agent)
 uint32_t discovery_next_entry(struct discovery *d)
 {
         if (d->n_in_flight == 0)
-                d->n_entries_due = d->n_agents;
-        while (d->n_entries < d->n_entries_due) {
-                uint32_t agent = d->n_entries++;
+                d->n_passable = d->n_agents;
+        while (d->n_passed < d->n_passable) {
+                uint32_t agent = d->n_passed++;
 
                 if (d->agents[agent].second != DISCOVERY_NONE) {
                         d->n_queries++;
@@ -285,9 +285,9 @@ uint64_t discovery_second_m_key(const struct discovery *d, uint32_t port)
 
 /* --- the end ---------------------------------------------------------------------------------------------------------- */
 
-static bool has_entry(const struct discovery *d)
+static bool has_unchecked_entry(const struct discovery *d)
 {
-        for (uint32_t i = d->n_entries; i < d->n_agents; i++)
+        for (uint32_t i = d->n_passed; i < d->n_agents; i++)
                 if (d->agents[i].second != DISCOVERY_NONE)
                         return true;
         return false;
@@ -298,5 +298,5 @@ bool discovery_is_done(const struct discovery *d)
         if (d->n_in_flight > 0)
                 return false;
         return d->error < 0 || (d->is_started && d->ports_to_query.first == DISCOVERY_NONE &&
-                                d->agents_to_query.first == DISCOVERY_NONE && !has_entry(d));
+                                d->agents_to_query.first == DISCOVERY_NONE && !has_unchecked_entry(d));
 }

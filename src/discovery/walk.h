@@ -96,7 +96,7 @@ struct discovery {
         struct hash_index by_node_guid; /* the first agent of each node */
         struct discovery_queue ports_to_query, agents_to_query;
         uint32_t n_in_flight;
-        uint32_t n_entries, n_entries_due; /* agents that discovery_next_entry() passed, and may pass now */
+        uint32_t n_passed, n_passable; /* agents that discovery_next_entry() has passed, and may pass now */
         bool is_started;
         bool is_local_in_flight;        /* the first NodeInfo of the local port */
         enum mad_outcome local_failure; /* of the last request to the local port that was not answered */
