@@ -211,7 +211,7 @@ static void on_start(struct control *c, const struct control_event *event)
         confirm_begin(c);
         /* The other head node may have written by policies that this one never saw. A plan of pkeyctl shows what the daemon of this
          * host would do, so only an apply considers that. */
-        if (!store_has_all_writes(c) && (control_follows_sm(c) || (c->config.goal == CONTROL_APPLY && control_is_of_pair(c))))
+        if (!store_has_all_writes(c) && (control_follows_sm(c) || (c->config.goal == CONTROL_APPLY && control_is_in_pair(c))))
                 knowledge_stop_following(c->knowledge);
         event_text_findings(c->log, start->findings);
         if (!control_wanted(c)) {

@@ -83,14 +83,14 @@ static bool follows_sm(const struct generation *g)
         return g && g->settings->role == ROLE_FOLLOW_SM;
 }
 
-bool control_is_of_pair(const struct control *c)
+bool control_is_in_pair(const struct control *c)
 {
         return follows_sm(c->in_force) || follows_sm(c->candidate);
 }
 
 bool control_follows_sm(const struct control *c)
 {
-        return control_serves(c) && control_is_of_pair(c);
+        return control_serves(c) && control_is_in_pair(c);
 }
 
 bool control_is_guest(const struct control *c)

@@ -279,7 +279,7 @@ const struct pins *control_pins(const struct control *c, const struct generation
 /* False: this is one sweep of pkeyctl. */
 bool control_serves(const struct control *c);
 /* This host is one of two head nodes, by the settings. */
-bool control_is_of_pair(const struct control *c);
+bool control_is_in_pair(const struct control *c);
 /* The same, and control serves: SM tracking decides whether it writes. */
 bool control_follows_sm(const struct control *c);
 /* By this generation this host may write, as far as SM tracking decides that. */

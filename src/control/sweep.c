@@ -298,7 +298,7 @@ static bool is_of_other_head(const struct control *c, const struct subnet *s)
 
         sm_view_add_known(&view, s, &c->port_guid, 1);
         sm_view_add_known(&view, s, c->host_guids, c->n_host_guids);
-        return c->config.shares_store && control_is_of_pair(c) && !sm_is_here(&view);
+        return c->config.shares_store && control_is_in_pair(c) && !sm_is_here(&view);
 }
 
 static void refuse_standby(struct control *c, const struct subnet *s)

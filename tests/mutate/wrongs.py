@@ -1668,7 +1668,7 @@ WRONGS += [
     Wrong("knowledge-other-boot-is-this-one", TABLE_RECORDS, "strcmp(when, boot) == 0 ? (usec_t) now : USEC_INFINITY", "(usec_t) now"),
     Wrong("knowledge-discovery-is-stored-always", TABLE_RECORDS, "if (!k->is_stored && k->wall > 0)", "if (k->wall > 0)"),
     Wrong("knowledge-moved-one-is-counted", KNOWLEDGE_PRESENCE, "(r->presence == KNOWLEDGE_ABSENT && !r->may_be_silent))", "r->presence == KNOWLEDGE_ABSENT)"),
-    Wrong("control-foresees-by-nothing", CONTROL, "(c->config.goal == CONTROL_APPLY && control_is_of_pair(c))", "(c->config.goal != CONTROL_SERVE && control_is_of_pair(c))"),
+    Wrong("control-foresees-by-nothing", CONTROL, "(c->config.goal == CONTROL_APPLY && control_is_in_pair(c))", "(c->config.goal != CONTROL_SERVE && control_is_in_pair(c))"),
     Wrong("control-writes-blindly", CONTROL, " && !c->discovery_failed && !c->knowledge_is_new &&\n", " && !c->knowledge_is_new &&\n"),
     Wrong("control-longer-hold-is-late", CONTROL, "control_wanted(c)->settings->absent_hold <= c->discovered_hold", "true"),
     Wrong("control-hold-is-of-the-first-discovery", "src/control/sweep.c", "        c->discovered_hold = absent_hold;\n", "        c->discovered_hold = c->discovered_hold ?: absent_hold;\n"),

@@ -69,10 +69,10 @@ WRONGS = [
     Wrong("etcd-loaded-is-missing", SYNC, "        c->not_loaded = 0;\n", ""),
     Wrong("etcd-stores-facts-of-an-older-generation", SYNC, "if (c->unstored || c->not_loaded || control_is_guest(c)) /*", "if (c->unstored || control_is_guest(c)) /*"),
     Wrong("etcd-everybody-is-a-guest", INTERNAL, "control_follows_sm(c) && c->sm.state != SM_FOLLOW_WRITER", "control_follows_sm(c)"),
-    Wrong("etcd-apply-beside-the-other-head", SWEEP, "c->config.shares_store && control_is_of_pair(c) && !sm_is_here(&view)", "false"),
+    Wrong("etcd-apply-beside-the-other-head", SWEEP, "c->config.shares_store && control_is_in_pair(c) && !sm_is_here(&view)", "false"),
     Wrong("etcd-apply-with-one-port-only", SWEEP, "        sm_view_add_known(&view, s, c->host_guids, c->n_host_guids);\n", ""),
-    Wrong("etcd-apply-of-no-pair-is-refused", SWEEP, "c->config.shares_store && control_is_of_pair(c) && !sm", "c->config.shares_store && !sm"),
-    Wrong("own-store-apply-is-refused", SWEEP, "c->config.shares_store && control_is_of_pair(c) && !sm", "control_is_of_pair(c) && !sm"),
+    Wrong("etcd-apply-of-no-pair-is-refused", SWEEP, "c->config.shares_store && control_is_in_pair(c) && !sm", "c->config.shares_store && !sm"),
+    Wrong("own-store-apply-is-refused", SWEEP, "c->config.shares_store && control_is_in_pair(c) && !sm", "control_is_in_pair(c) && !sm"),
     # copies from one kind of store to the other
     Wrong("copied-to-any-records", COPY, "c.next != c.end ? -ENOTEMPTY : r;", "c.next != c.end ? -ENOTEMPTY : r == -ENOTEMPTY ? 0 : r;"),
     Wrong("copied-to-fewer-records", COPY, "r == 0 && c.next != c.end ? -ENOTEMPTY : r;", "r;"),
