@@ -155,7 +155,7 @@ void reload_sweep_ended(struct control *c, enum sweep_result result)
 /* --- refused ------------------------------------------------------------------------------------------------------ */
 
 /* Logs all findings, and last what stays in force. */
-static void report_refused(struct control *c, const struct findings *findings)
+static void report_refused(struct control *c, const struct findings *findings, bool is_undo)
 {
         struct log_about about = { .generation = c->in_force ? c->in_force->number : 0 };
         char in_force[64] = "no policy is in force";
@@ -169,18 +169,17 @@ static void report_refused(struct control *c, const struct findings *findings)
         else
                 control_set_status(c, "%zu error%s; %s", n, text_plural(n), in_force);
         log_add(c->log, LOG_EVENT_RELOAD_REFUSED, &about, "%s", c->text);
-        c->status.n_file_errors = MAX(n, (size_t) 1);
+        if (!is_undo) /* an undo is not about the present files */
+                c->status.n_file_errors = MAX(n, (size_t) 1);
 }
 
 void reload_refuse(struct control *c, const struct findings *findings)
 {
-        size_t n_file_errors = c->status.n_file_errors;
+        bool is_undo = c->candidate && c->candidate->facts.undoes > 0;
 
-        report_refused(c, findings);
-        if (c->candidate && c->candidate->facts.undoes > 0) {
-                c->status.n_file_errors = n_file_errors; /* it was not about the present files */
+        report_refused(c, findings, is_undo);
+        if (is_undo)
                 confirm_undo_failed(c);
-        }
         c->candidate = generation_unref(c->candidate);
         schedule_no_candidate(&c->schedule);
         end_requests(c, RELOAD_REFUSED, findings, true);
@@ -278,7 +277,7 @@ static bool add_request(struct control *c, uint64_t id, bool unchanged)
 /* A reload that is pending continues. */
 static void refuse_files(struct control *c, const struct control_candidate *loaded)
 {
-        report_refused(c, loaded->findings);
+        report_refused(c, loaded->findings, loaded->is_undo);
         answer_one(c, loaded, RELOAD_REFUSED);
 }
 
@@ -321,21 +320,16 @@ void reload_admit_again(struct control *c)
 void reload_candidate(struct control *c, const struct control_candidate *loaded)
 {
         struct generation *g = loaded->generation, *wanted = control_wanted(c);
-        size_t n_file_errors = c->status.n_file_errors;
         bool same;
 
         if (!g) {
                 refuse_files(c, loaded);
-                if (loaded->is_undo) {
-                        c->status.n_file_errors = n_file_errors;
+                if (loaded->is_undo)
                         confirm_undo_failed(c);
-                }
                 return;
         }
         same = !loaded->is_undo && generation_equal(g, wanted);
         if (!same && !admit(c, loaded)) {
-                if (loaded->is_undo)
-                        c->status.n_file_errors = n_file_errors; /* it was not about the present files */
                 generation_unref(g);
                 return;
         }
