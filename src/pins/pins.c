@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "util/text.h"
 #include "util/vector.h"
 
 /* How many nodes of one name are bound together. A name that more nodes have is that of a product. */
@@ -124,16 +125,9 @@ bool pin_is_of(const struct pin *pin, const struct subnet_node *node)
                is_same_board(pin, node);
 }
 
-static bool ends_with(const char *text, const char *tail)
-{
-        size_t n = strlen(text), n_tail = strlen(tail);
-
-        return n >= n_tail && strcmp(text + n - n_tail, tail) == 0;
-}
-
 bool pins_is_unnamed(const struct subnet_node *node)
 {
-        return !node->name[0] || ends_with(node->description, " Technologies") || strcmp(node->name, "localhost") == 0 ||
+        return !node->name[0] || text_ends_with(node->description, " Technologies") || strcmp(node->name, "localhost") == 0 ||
                strncmp(node->name, "localhost.", strlen("localhost.")) == 0 || strcmp(node->name, "(none)") == 0;
 }
 

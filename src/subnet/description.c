@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "subnet/subnet.h"
+#include "util/text.h"
 
 /* A piece of an escaped description. */
 struct piece {
@@ -67,13 +68,6 @@ static struct piece take_word(const char **rest, const char *end)
         return word;
 }
 
-static bool ends_with(const char *s, const char *tail)
-{
-        size_t n = strlen(s), n_tail = strlen(tail);
-
-        return n >= n_tail && strcmp(s + n - n_tail, tail) == 0;
-}
-
 /* "MF0;NAME:MODEL/U1"; the number is that of the part of the chassis. True: the name is what is left until *end. */
 static bool find_switch_name(const char **rest, const char **end)
 {
@@ -96,7 +90,7 @@ int node_description_split(struct arena *a, const char *description, const char 
         struct piece name = { "", 0 }, device = { "", 0 };
 
         /* The CA inside a switch for collective operations (SHARP) is an endport, but no host. */
-        if (!ends_with(description, "Aggregation Node")) {
+        if (!text_ends_with(description, "Aggregation Node")) {
                 bool is_switch = find_switch_name(&rest, &end);
 
                 name = take_word(&rest, end);

@@ -65,6 +65,13 @@ bool text_is_one_of(const char *text, const char *const *words, size_t n)
         return text_find_word(text, words, n) < n;
 }
 
+bool text_ends_with(const char *text, const char *tail)
+{
+        size_t n = strlen(text), n_tail = strlen(tail);
+
+        return n >= n_tail && strcmp(text + n - n_tail, tail) == 0;
+}
+
 bool text_lists_are_equal(const char *const *a, size_t n_a, const char *const *b, size_t n_b)
 {
         for (size_t i = 0; i < n_a && i < n_b; i++)

@@ -41,6 +41,7 @@ size_t text_find_word(const char *text, const char *const *words, size_t n);
 
 /* Returns whether the text is one of n words. */
 bool text_is_one_of(const char *text, const char *const *words, size_t n);
+bool text_ends_with(const char *text, const char *tail);
 /* Returns whether both have the same words in the same order. */
 bool text_lists_are_equal(const char *const *a, size_t n_a, const char *const *b, size_t n_b);
 #define TEXT_LETTERS_AND_DIGITS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"

@@ -16,7 +16,7 @@ WRONGS = [
     Wrong("pins-any-device", PINS, " && strcmp(pin->name.device, node->device) == 0 &&\n               is_same_board", " &&\n               is_same_board"),
     Wrong("pins-any-board", PINS, " &&\n               is_same_board(pin, node);", ";"),
     Wrong("pins-boards-of-hosts", PINS, "return node->type != NODE_SWITCH || strcmp", "return node->type == NODE_SWITCH || strcmp"),
-    Wrong("pins-product-is-a-name", PINS, " || ends_with(node->description, \" Technologies\")", ""),
+    Wrong("pins-product-is-a-name", PINS, " || text_ends_with(node->description, \" Technologies\")", ""),
     Wrong("pins-localhost-is-a-name", PINS, " || strcmp(node->name, \"localhost\") == 0", ""),
     Wrong("pins-localhost-of-a-domain-is-a-name", PINS, "strncmp(node->name, \"localhost.\", strlen(\"localhost.\")) == 0 || ", ""),
     Wrong("pins-no-name-is-a-name", PINS, " || strcmp(node->name, \"(none)\") == 0", ""),
