@@ -99,7 +99,7 @@ static void answer(struct waiter *w, const struct reload_end *end)
         if (r >= 0)
                 r = append_end(reply, end);
         if (r >= 0)
-                r = bus_append_findings(reply, end->findings, BUS_MAX_FINDINGS);
+                r = bus_append_findings(reply, end->findings);
         if (r >= 0)
                 r = sd_bus_send(NULL, reply, NULL);
         if (r < 0)

@@ -60,7 +60,7 @@ static int append_reply(sd_bus_message *m, const struct lease_reply *reply, cons
                 r = bus_append_text(m, answer->text);
         if (r >= 0)
                 r = bus_append_lease(m, answer->lease, status, BUS_LEASE_HOLDERS);
-        return r < 0 ? r : bus_append_findings(m, reply->findings ?: &none, BUS_MAX_FINDINGS);
+        return r < 0 ? r : bus_append_findings(m, reply->findings ?: &none);
 }
 
 /* If there is no memory for the answer, the caller gets an error, which needs less. */

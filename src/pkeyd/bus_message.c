@@ -108,11 +108,11 @@ static int append_finding(sd_bus_message *m, const struct finding *f)
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
-int bus_append_findings(sd_bus_message *m, const struct findings *findings, size_t max)
+int bus_append_findings(sd_bus_message *m, const struct findings *findings)
 {
         int r = sd_bus_message_open_container(m, 'a', BUS_FINDING);
 
-        for (size_t i = 0; r >= 0 && i < findings->n && i < max; i++)
+        for (size_t i = 0; r >= 0 && i < findings->n && i < BUS_MAX_FINDINGS; i++)
                 r = append_finding(m, &findings->items[i]);
         return r < 0 ? r : sd_bus_message_close_container(m);
 }

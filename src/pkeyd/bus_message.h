@@ -38,7 +38,7 @@ int bus_append_text(sd_bus_message *m, const char *text);
 /* Appends a dict entry. `signature` is one basic type, `member` the address of the value: a pointer for a text, an int for a
  * boolean. */
 int bus_append_variant(sd_bus_message *m, const char *key, const char *signature, const void *member);
-/* Appends the first `max` findings as an array of BUS_FINDING. */
-int bus_append_findings(sd_bus_message *m, const struct findings *findings, size_t max);
+/* Appends the first BUS_MAX_FINDINGS findings as an array of BUS_FINDING. */
+int bus_append_findings(sd_bus_message *m, const struct findings *findings);
 /* Appends a violation as a{sv}, without the members that are not known. */
 int bus_append_violation(sd_bus_message *m, const struct violation_item *item);
