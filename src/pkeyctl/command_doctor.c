@@ -88,17 +88,41 @@ static const char *place_text(struct context *ctx, const struct diagnosis_place 
         return *place->text ? output_format(ctx, "%s: %s", label, place->text) : label;
 }
 
+/* A paragraph that begins after the label, and is broken at blanks and, for lists, after commas. */
+static void print_wrapped(const char *label, const char *text, unsigned width)
+{
+        unsigned column = INDENT, gap = 0;
+
+        printf("  %-*s", INDENT - 2, label);
+        while (*text) {
+                unsigned n = (unsigned) strcspn(text, " ,");
+
+                n += text[n] == ',';
+                if (column > INDENT && column + gap + n > width) {
+                        printf("\n%*s", INDENT, "");
+                        column = INDENT;
+                        gap = 0;
+                }
+                printf("%*s%.*s", (int) gap, "", (int) n, text);
+                column += gap + n;
+                text += n;
+                gap = (unsigned) strspn(text, " ");
+                text += gap;
+        }
+        putchar('\n');
+}
+
 static void print_places(struct context *ctx, const struct diagnosis *d, unsigned width)
 {
         uint32_t shown = ctx->options->verbose ? d->n_places : MIN(d->n_places, MAX_PLACES);
         uint32_t more = d->n_more + d->n_places - shown;
 
         if (d->n_ports > 0) {
-                text_wrapped("where", INDENT, output_folded(ctx, d->ports, d->n_ports), width);
+                print_wrapped("where", output_folded(ctx, d->ports, d->n_ports), width);
                 return;
         }
         for (uint32_t i = 0; i < shown; i++)
-                text_wrapped(i == 0 ? "where" : "", INDENT, place_text(ctx, &d->places[i]), width);
+                print_wrapped(i == 0 ? "where" : "", place_text(ctx, &d->places[i]), width);
         if (more > 0)
                 printf("%*sand %u more%s\n", INDENT, "", more, shown < d->n_places ? " (-v shows them)" : "");
 }
@@ -123,8 +147,8 @@ static void text_doctor(struct context *ctx, const void *result)
 
                 print_title(d);
                 print_places(ctx, d, width);
-                text_wrapped("why", INDENT, diagnosis_words[d->code].why, width);
-                text_wrapped("do", INDENT, diagnosis_words[d->code].advice, width);
+                print_wrapped("why", diagnosis_words[d->code].why, width);
+                print_wrapped("do", diagnosis_words[d->code].advice, width);
                 putchar('\n');
         }
         if (ctx->status == EXIT_REFUSED)

@@ -111,7 +111,7 @@ int text_table_end(struct text_table *t)
         return r;
 }
 
-/* --- paragraphs ------------------------------------------------------------------------------------------------------ */
+/* --- other lines ----------------------------------------------------------------------------------------------------- */
 
 unsigned text_line_width(void)
 {
@@ -121,27 +121,4 @@ unsigned text_line_width(void)
         if (width == 0)
                 width = columns && *columns >= '1' && *columns <= '9' ? strtoul(columns, NULL, 10) : 80;
         return (unsigned) MIN(MAX(width, LINE_WIDTH_MIN), LINE_WIDTH_MAX);
-}
-
-void text_wrapped(const char *label, unsigned indent, const char *text, unsigned width)
-{
-        unsigned column = indent, gap = 0;
-
-        printf("  %-*s", (int) indent - 2, label);
-        while (*text) {
-                unsigned n = (unsigned) strcspn(text, " ,");
-
-                n += text[n] == ',';
-                if (column > indent && column + gap + n > width) {
-                        printf("\n%*s", (int) indent, "");
-                        column = indent;
-                        gap = 0;
-                }
-                printf("%*s%.*s", (int) gap, "", (int) n, text);
-                column += gap + n;
-                text += n;
-                gap = (unsigned) strspn(text, " ");
-                text += gap;
-        }
-        putchar('\n');
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Tables on stdout, through libsmartcols, and paragraphs. Errors of tables stick: add any number of rows, check once at the end. */
+/* Tables on stdout, through libsmartcols, and the width of its lines. Errors of tables stick: add any number of rows, check once
+ * at the end. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,5 +33,3 @@ int text_table_end(struct text_table *t);
 
 /* The width of lines on stdout. */
 unsigned text_line_width(void);
-/* Prints a paragraph that begins in column `indent`, after the label, and is broken at blanks and, for lists, after commas. */
-void text_wrapped(const char *label, unsigned indent, const char *text, unsigned width);
