@@ -7,6 +7,9 @@
 #include "shell/shell.h"
 #include "shell/timer.h"
 
+#define GRANT_TIMEOUT  (3 * USEC_PER_SEC)
+#define REVOKE_TIMEOUT USEC_PER_SEC
+
 /* The time counts from when the request was sent, which is before etcd begins to count. */
 static void extend(struct etcd_lease *l, usec_t asked_at, uint64_t seconds)
 {
@@ -56,7 +59,7 @@ static void forget(struct etcd_lease *l)
         *l = (struct etcd_lease) {};
 }
 
-int etcd_lease_take(struct etcd_lease *l, struct etcd_http *http, sd_event *event, unsigned seconds, usec_t timeout)
+int etcd_lease_take(struct etcd_lease *l, struct etcd_http *http, sd_event *event, unsigned seconds)
 {
         usec_t asked_at = clock_boot();
         _cleanup_json_ json_t *answer = NULL;
@@ -64,7 +67,7 @@ int etcd_lease_take(struct etcd_lease *l, struct etcd_http *http, sd_event *even
         int r;
 
         *l = (struct etcd_lease) { .http = http, .seconds = seconds };
-        r = etcd_http_call(http, ETCD_LEASE_GRANT, etcd_lease_grant(seconds), timeout, &answer);
+        r = etcd_http_call(http, ETCD_LEASE_GRANT, etcd_lease_grant(seconds), GRANT_TIMEOUT, &answer);
         if (r == 0 && (!etcd_number(answer, "ID", &l->id) || !etcd_number(answer, "TTL", &given) || l->id == 0 || given == 0))
                 r = -EPROTO;
         r = r ?: sd_event_add_time(event, &l->timer, CLOCK_MONOTONIC, clock_now() + renewal_interval(l), 1, on_renewal_due, l);
@@ -76,7 +79,7 @@ int etcd_lease_take(struct etcd_lease *l, struct etcd_http *http, sd_event *even
         return 0;
 }
 
-void etcd_lease_give_back(struct etcd_lease *l, usec_t timeout)
+void etcd_lease_give_back(struct etcd_lease *l)
 {
         _cleanup_json_ json_t *answer = NULL;
         struct etcd_http *http = l->http;
@@ -85,5 +88,5 @@ void etcd_lease_give_back(struct etcd_lease *l, usec_t timeout)
         if (id == 0)
                 return;
         forget(l);
-        (void) etcd_http_call(http, ETCD_LEASE_REVOKE, etcd_lease_reference(id), timeout, &answer);
+        (void) etcd_http_call(http, ETCD_LEASE_REVOKE, etcd_lease_reference(id), REVOKE_TIMEOUT, &answer);
 }

@@ -16,6 +16,6 @@ struct etcd_lease {
 };
 
 /* Asks etcd for a lease of so many seconds. Returns 0 or an error of etcd_http.h. */
-int etcd_lease_take(struct etcd_lease *l, struct etcd_http *http, sd_event *event, unsigned seconds, usec_t timeout);
+int etcd_lease_take(struct etcd_lease *l, struct etcd_http *http, sd_event *event, unsigned seconds);
 /* Ends it, with every key that belongs to it. If etcd does not answer, it ends by itself. Accepts a zeroed lease. */
-void etcd_lease_give_back(struct etcd_lease *l, usec_t timeout);
+void etcd_lease_give_back(struct etcd_lease *l);

@@ -45,7 +45,6 @@
 #include "shell/shell.h"
 
 #define TIMEOUT        (3 * USEC_PER_SEC)
-#define GIVE_BACK      USEC_PER_SEC
 #define PAGE           128u /* records */
 #define MAX_TRIES      5    /* while other processes change what is read */
 #define ID_SIZE        40
@@ -307,8 +306,8 @@ static int announce(struct etcd_store *s)
         char id[24];
         int r;
 
-        etcd_lease_give_back(&s->running, GIVE_BACK);
-        r = etcd_lease_take(&s->running, s->http, s->loop, s->config->lease, TIMEOUT);
+        etcd_lease_give_back(&s->running);
+        r = etcd_lease_take(&s->running, s->http, s->loop, s->config->lease);
         if (r < 0)
                 return r;
         (void) snprintf(id, sizeof(id), "%016" PRIx64, s->running.id);
@@ -316,7 +315,7 @@ static int announce(struct etcd_store *s)
         r = transact(s, etcd_if_created(key.text, 0),
                      json_pack("[o]", etcd_op_put(key.text, s->holder, strlen(s->holder), s->running.id)));
         if (r < 0)
-                etcd_lease_give_back(&s->running, GIVE_BACK);
+                etcd_lease_give_back(&s->running);
         return r < 0 ? r : 0;
 }
 
@@ -526,7 +525,7 @@ int etcd_store_lock(struct store *store, char ret_holder[LOCK_HOLDER_SIZE])
         if (etcd_store_deadline(store) > clock_boot())
                 return 0;
         etcd_store_unlock(store);
-        r = etcd_lease_take(&s->lease, s->http, s->loop, s->config->lease, TIMEOUT) ?: take_lock(s, ret_holder) ?: put_version(s);
+        r = etcd_lease_take(&s->lease, s->http, s->loop, s->config->lease) ?: take_lock(s, ret_holder) ?: put_version(s);
         if (r < 0)
                 etcd_store_unlock(store);
         return r;
@@ -537,7 +536,7 @@ void etcd_store_unlock(struct store *store)
         struct etcd_store *s = of_store(store);
 
         s->lock = 0;
-        etcd_lease_give_back(&s->lease, GIVE_BACK);
+        etcd_lease_give_back(&s->lease);
 }
 
 /* --- committing ------------------------------------------------------------------------------------------------------- */
@@ -775,7 +774,7 @@ static struct store *close_store(struct store *store)
 
         if (s->http) {
                 etcd_store_unlock(store);
-                etcd_lease_give_back(&s->running, GIVE_BACK);
+                etcd_lease_give_back(&s->running);
         }
         sd_event_source_disable_unref(s->attached);
         s->http = etcd_http_free(s->http);
