@@ -53,7 +53,7 @@ static void refuse_login(struct door *d, struct http_request *q, const struct lo
         }
         if ((n & (n - 1)) == 0) /* the 1st, 2nd, 4th, 8th ... */
                 door_log_login(&d->journal, q->address, n);
-        http_refuse_login(q, result->delay, "the name, the password or the token is wrong");
+        http_refuse_login(q, result->delay);
 }
 
 static void check_login(struct door *d, struct http_request *q, enum rest_prefix prefix)

@@ -79,7 +79,7 @@ void http_answer(struct http_request *q, const struct rest_response *response);
 /* The same with {"error": text}. */
 void http_refuse(struct http_request *q, unsigned status, const char *text);
 /* Answers 401 after this time. If too many requests wait for such an answer, the connection is cut off instead. */
-void http_refuse_login(struct http_request *q, usec_t delay, const char *text);
+void http_refuse_login(struct http_request *q, usec_t delay);
 
 /* Returns whether the connection has not ended, as far as is known (a suspended one is not watched), and the request has no answer
  * yet. */

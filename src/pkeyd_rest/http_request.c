@@ -73,7 +73,7 @@ void http_refuse(struct http_request *q, unsigned status, const char *text)
         }
 }
 
-void http_refuse_login(struct http_request *q, usec_t delay, const char *text)
+void http_refuse_login(struct http_request *q, usec_t delay)
 {
         struct http_server *s = q->server;
         struct http_connection *c = q->connection;
@@ -84,7 +84,7 @@ void http_refuse_login(struct http_request *q, usec_t delay, const char *text)
                 http_cut(c);
                 return;
         }
-        http_refuse(q, 401, text);
+        http_refuse(q, 401, "the name, the password or the token is wrong");
         q->answer_at = clock_now() + delay;
         q->is_delayed = true;
         s->n_delayed++;
