@@ -49,12 +49,11 @@ struct etcd_config {
         const char *ca_file, *cert_file, *key_file; /* PEM */
         const char *user, *password;
         const char *fabric;           /* of several fabrics; NULL: there is one */
-        unsigned lease;               /* seconds; see ETCD_LEASE_MIN */
+        unsigned lease;               /* seconds; at least 5 (settings.c) */
 };
 
-/* The length of a lease, in seconds. The margin covers clocks that run at different speeds, and MADs that the kernel sends after
- * the gate has passed them. */
-#define ETCD_LEASE_MIN 5
+/* The greatest length of a lease, in seconds. The margin covers clocks that run at different speeds, and MADs that the kernel sends
+ * after the gate has passed them. */
 #define ETCD_LEASE_MAX 120
 #define ETCD_MARGIN    (2 * USEC_PER_SEC)
 

@@ -239,7 +239,7 @@ START_TEST(one_process_holds_the_lock)
         lock(store);
         lock(store);
         ck_assert_uint_gt(etcd_store_deadline(store), clock_boot());
-        ck_assert_uint_le(etcd_store_deadline(store), clock_boot() + ETCD_LEASE_MIN * USEC_PER_SEC - ETCD_MARGIN);
+        ck_assert_uint_le(etcd_store_deadline(store), clock_boot() + ETCD_FIXTURE_LEASE * USEC_PER_SEC - ETCD_MARGIN);
         ck_assert_int_eq(etcd_store_lock(other, holder), -EWOULDBLOCK);
         snprintf(name, sizeof(name), " (process %d)", (int) getpid());
         ck_assert_msg(strncmp(holder, "check_etcd_store on ", 20) == 0 && strstr(holder, name), "%s", holder);
@@ -308,7 +308,7 @@ END_TEST
 /* The process does not run for longer than its lease. */
 START_TEST(paused)
 {
-        usec_t end = clock_now() + (2 * ETCD_LEASE_MIN + 5) * USEC_PER_SEC;
+        usec_t end = clock_now() + (2 * ETCD_FIXTURE_LEASE + 5) * USEC_PER_SEC;
         int r;
 
         lock(store);
@@ -332,12 +332,12 @@ static int on_end(sd_event_source *source, uint64_t usec, void *userdata)
 START_TEST(renewed_on_the_loop)
 {
         ck_assert_int_eq(etcd_store_attach(store, event), 0);
-        ck_assert_int_ge(sd_event_add_time(event, NULL, CLOCK_MONOTONIC, clock_now() + (2 * ETCD_LEASE_MIN + 3) * USEC_PER_SEC, 1,
-                                           on_end, NULL), 0);
+        ck_assert_int_ge(sd_event_add_time(event, NULL, CLOCK_MONOTONIC,
+                                           clock_now() + (2 * ETCD_FIXTURE_LEASE + 3) * USEC_PER_SEC, 1, on_end, NULL), 0);
         lock(store);
         ck_assert_int_ge(sd_event_loop(event), 0);
         ck_assert_uint_gt(etcd_store_deadline(store), clock_boot());
-        ck_assert_uint_le(etcd_store_deadline(store), clock_boot() + ETCD_LEASE_MIN * USEC_PER_SEC - ETCD_MARGIN);
+        ck_assert_uint_le(etcd_store_deadline(store), clock_boot() + ETCD_FIXTURE_LEASE * USEC_PER_SEC - ETCD_MARGIN);
         put(store, "a", "1");
         other = open_store();
         ck_assert_int_eq(etcd_store_lock(other, holder), -EWOULDBLOCK);

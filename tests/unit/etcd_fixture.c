@@ -149,5 +149,5 @@ void etcd_cluster_pause(const struct etcd_cluster *c, unsigned member)
 
 void etcd_cluster_config(const struct etcd_cluster *c, struct etcd_config *ret)
 {
-        *ret = (struct etcd_config) { .endpoints = c->endpoints, .n_endpoints = c->n, .lease = ETCD_LEASE_MIN };
+        *ret = (struct etcd_config) { .endpoints = c->endpoints, .n_endpoints = c->n, .lease = ETCD_FIXTURE_LEASE };
 }

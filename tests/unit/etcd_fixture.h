@@ -8,7 +8,8 @@
 
 #include "etcd/etcd.h"
 
-#define ETCD_MAX_MEMBERS 3
+#define ETCD_MAX_MEMBERS   3
+#define ETCD_FIXTURE_LEASE 5 /* seconds */
 
 struct etcd_cluster {
         unsigned n;
