@@ -29,13 +29,22 @@ static void check_options(struct context *ctx, const struct command *c)
                 (void) findings_error(&ctx->findings, FINDING_USAGE, NULL, "--format: '%s' is not a format (accepted: %s, json)", o->format,
                                       c->format);
         if (c->waits && o->timeout)
-                (void) findings_error(&ctx->findings, FINDING_USAGE, NULL, "--timeout: this command waits for seconds or longer (as in 90s, "
-                                      "10m)");
+                (void) findings_error(&ctx->findings, FINDING_USAGE, NULL, "--timeout: this command takes a time with a unit (accepted: like "
+                                      "90s, 10m)");
         if (!c->waits && o->wait)
-                (void) findings_error(&ctx->findings, FINDING_USAGE, NULL, "--timeout: this command takes the time to wait for one MAD, in "
-                                      "milliseconds, from 1 to 60000, without a unit");
+                (void) findings_error(&ctx->findings, FINDING_USAGE, NULL, "--timeout: this command takes milliseconds to wait for one MAD, "
+                                      "without a unit (accepted: 1 to 60000)");
         if (o->since && o->once)
                 (void) findings_error(&ctx->findings, FINDING_USAGE, NULL, "--since and --once exclude each other");
+}
+
+/* A synopsis that does not fit into its column has a line of its own. */
+static void print_command(const struct command *c)
+{
+        printf("  %-10s %-34s", c->name, c->synopsis);
+        if (strlen(c->synopsis) > 34)
+                printf("\n%47s", "");
+        printf("  %s\n", c->summary);
 }
 
 static void print_help(void)
@@ -46,7 +55,7 @@ static void print_help(void)
              "Commands:");
         for (size_t i = 0; i < n_commands; i++)
                 if (!commands[i].word)
-                        printf("  %-10s %-34s  %s\n", commands[i].name, commands[i].synopsis, commands[i].summary);
+                        print_command(&commands[i]);
         puts("\n"
              "FILE is the policy (" CONFIG_DIR "/partitions.yaml). A and B are hosts, GUIDs, @SWITCH/PORT or\n"
              "other selectors of a policy.\n"

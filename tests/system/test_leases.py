@@ -191,13 +191,13 @@ def test_refused():
         # what is wrong is said without pkeyd
         for arguments, words in ((["--pkey", "0x9001"], "has the high bit set (accepted: 0x1001)"), (["--pkey", "4097"], "0x0001 to 0x7fff"),
                                  (["--membership", "both"], "accepted: full, limited"), (["--for", "0s"], "--for: '0s' is not a time"),
-                                 (["--timeout", "50"], "this command waits for seconds or longer")):
+                                 (["--timeout", "50"], "this command takes a time with a unit")):
             r = create(fabric, bus, more=arguments).expect(1)
             check(words in r.err, r)
         r = lease(fabric, bus, "create").expect(1)
         check(all("--%s is missing" % o in r.err for o in ("pool", "id", "members")), r)
         check("--for is missing" in lease(fabric, bus, "renew", "job1").expect(1).err)
-        check("in milliseconds" in fabric.pkeyctl("plan", "--timeout", "9s").expect(1).err)
+        check("takes milliseconds" in fabric.pkeyctl("plan", "--timeout", "9s").expect(1).err)
         stop(daemon)
         r = lease(fabric, bus, "list").expect(1)
         check("pkeyd is not running" in r.err, r)
