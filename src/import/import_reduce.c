@@ -157,8 +157,8 @@ static void check_self(struct import *im, const struct import_partition *p)
         for (uint32_t i = 0; i < p->n_ports; i++) {
                 if (p->ports[i].order < p->self_order || p->ports[i].membership == p->self)
                         continue;
-                warn(im, &p->ports[i].where, FINDING_IMPORT_SELF, "this line comes after SELF with another membership; if it is "
-                     "the port of the SM, OpenSM uses this line, and the policy uses SELF");
+                warn(im, &p->ports[i].where, FINDING_IMPORT_SELF, "this line comes after SELF, with another membership; if its "
+                     "port is that of the SM, OpenSM uses this line, but the policy uses SELF");
                 return;
         }
 }
@@ -188,7 +188,7 @@ int import_reduce(struct import *im, struct import_partition *p)
                 if (c->order > covers.all.order && c->membership != p->all)
                         p->types[t] = c->membership;
                 else if (c->order > 0 && c->order < covers.all.order && c->membership != p->all)
-                        warn(im, &c->where, FINDING_IMPORT_OVERRIDDEN, "this line has no effect: the later line %u is about all ports",
+                        warn(im, &c->where, FINDING_IMPORT_OVERRIDDEN, "this line has no effect: the later line %u applies to all ports",
                              covers.all.where.line);
         }
         return 0;

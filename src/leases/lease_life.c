@@ -377,7 +377,7 @@ static bool give_up(struct leases *l, struct lease *lease, const struct subnet *
         if (n == 0)
                 return false;
         log_add(log, LOG_EVENT_LEASE_FAILED, NULL, "lease %s: %s%s", lease->id, why.bytes ?: "?",
-                n > 1 ? "; so are other ports of the lease" : "");
+                n > 1 ? "; other ports of the lease are frozen, too" : "");
         if (lease->wish.partial && lease_n_in_force(lease) > 0)
                 lease_changed(l, lease);
         else

@@ -270,7 +270,7 @@ static void add_poll(struct page *p, const struct violation_poll_counters *poll)
         add_counter(p, "pkeyd_poll_rounds_total", "Rounds in which every polled port that answers was queried once.",
                     poll->n_rounds);
         add_duration(p, "pkeyd_poll_duration_seconds",
-                     "How long it last took to query every polled port once; ports without an answer wait for each other.",
+                     "How long it last took to query every polled port once; silent ports are queried a few at a time.",
                      poll->cycle_duration);
         add_gauge(p, "pkeyd_poll_late", "1 if, in most rounds, violations.interval is too short to query each port once.",
                   poll->is_late);
@@ -365,7 +365,7 @@ static void add_held(struct page *p, const struct control_status *s)
                 if (items[i]->by[0].since == 0)
                         continue;
                 if (n_since++ == 0)
-                        add_family(p, since, GAUGE, "Since when the port that the labels name is in the state that reason names.");
+                        add_family(p, since, GAUGE, "When the port in the labels entered the state in the label reason.");
                 add_held_base(p, &context, items[i], since, (int64_t) items[i]->by[0].since);
         }
 }

@@ -35,10 +35,10 @@ static const char *explain(int r, char *buffer, size_t size)
 {
         switch (r) {
         case -ETIMEDOUT:
-                return "neither head node carried out the request: neither writes now, or etcd cannot be reached; send it again, it may "
-                       "still be carried out";
+                return "neither head node has answered the request: neither writes now, or etcd cannot be reached; it may still be "
+                       "carried out; send it again";
         case -EMSGSIZE:
-                return "it is too large for etcd: ask on the head node that writes";
+                return "the request is too large for etcd; send it on the head node that writes";
         case -EBADMSG:
                 return "the answer of the other head node cannot be understood: its pkeyd may have another version";
         }

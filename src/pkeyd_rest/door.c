@@ -79,7 +79,7 @@ static void check_login(struct door *d, struct http_request *q, enum rest_prefix
                 http_refuse(q, 429, "too many logins at a time; try again later");
                 break;
         case LOGIN_TOO_MANY_REQUESTS:
-                http_refuse(q, 429, "this client sends more requests in a second than it may");
+                http_refuse(q, 429, "too many requests in a second from this client; try again later");
                 break;
         }
 }

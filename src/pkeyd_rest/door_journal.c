@@ -78,7 +78,7 @@ static void log_part(const struct journal_output *j, const struct door_audit *a,
         journal_fields_add(&f, "PKEYD_CHANGE=%s", kind_to_string(c->kind));
         journal_fields_add(&f, "PKEYD_OUTCOME=%s", outcome_to_string(a->outcome));
         write_entry(j, a->outcome == REST_STORED ? DOOR_EVENT_CHANGE_STORED : DOOR_EVENT_CHANGE_REFUSED, &f,
-                    t.failed ? "out of memory for the entry about a change" : t.bytes);
+                    t.failed ? "out of memory: the fields of this entry describe the change" : t.bytes);
 }
 
 void door_log_change(const struct journal_output *j, const struct door_audit *audit)

@@ -166,7 +166,7 @@ int file_refuse(struct findings *findings, const char *path, size_t max, int r)
                 return -ENOMEM;
         if (r == -EFBIG)
                 (void) findings_add(findings, FINDING_ERROR, FINDING_FILE_TOO_LARGE, &where,
-                                    "the file is larger than %zu bytes, which is more than is read", max);
+                                    "the file is too large (accepted: up to %zu bytes)", max);
         else if (r == -EINVAL)
                 (void) findings_add(findings, FINDING_ERROR, FINDING_FILE_UNREADABLE, &where, "not a regular file");
         else

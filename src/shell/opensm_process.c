@@ -194,7 +194,7 @@ static int signal_parts(sd_bus *bus, const char *unit, int signal, char ret_why[
         int n = 0, error = 0, r = read_property(bus, unit, MANAGER ".Unit", "ConsistsOf", NULL, &parts);
 
         if (r < 0)
-                return explain(ret_why, r, "cannot ask systemd for the parts of %s: %s", unit, strerror(-r));
+                return explain(ret_why, r, "cannot ask systemd which units are PartOf= %s: %s", unit, strerror(-r));
         for (char **part = parts; part && *part; part++) {
                 r = fnmatch("*.service", *part, 0) == 0 ? signal_service(bus, *part, signal, ret_why) : 0;
                 if (r < 0)

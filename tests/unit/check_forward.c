@@ -36,8 +36,8 @@ static const struct {
         int r;
         const char *reply, *words;
 } cases[] = {
-        { -ETIMEDOUT, NULL, "neither head node carried out the request" },
-        { -EMSGSIZE, NULL, "it is too large for etcd" },
+        { -ETIMEDOUT, NULL, "neither head node has answered the request" },
+        { -EMSGSIZE, NULL, "the request is too large for etcd" },
         { 0, "{}", "the answer of the other head node cannot be understood" },
         { 0, "{", "the answer of the other head node cannot be understood" },
         { -EPROTO, NULL, "pkeyd cannot ask the other head node through etcd: the answer is not one of etcd" },
