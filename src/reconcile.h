@@ -18,7 +18,7 @@ struct reconciled {
 };
 
 /* With options->in_force, errors about single ports freeze these ports and refuse nothing (policy/freeze.h); each frozen endport
- * whose table was asked for is a finding, PORT_FROZEN. memory may be NULL. Returns 0, -EBADMSG (refused: findings say why; nothing
+ * whose table was to be read is a finding, PORT_FROZEN. memory may be NULL. Returns 0, -EBADMSG (refused: findings say why; nothing
  * may be sent), -ENOMEM. *ret is set only on 0; it lives in the arena and borrows policy and observed->subnet. */
 int reconcile(struct arena *a, const struct policy *policy, const struct observed *observed,
               const struct index_memory *memory, const struct plan_options *options, struct findings *findings,

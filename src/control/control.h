@@ -27,7 +27,7 @@
  *      '-- a sweep ends here, or in any state with a problem: later again <------------------------------------'
  *
  *     surveying --> decide --> confirming --> locking --> discovering: in pkeyctl, if a person must confirm the plan: the fabric is
- *                              read and planned again under the lock; so it is if another process wrote
+ *                              read and planned again under the lock; the same happens if another process wrote
  *     idle --> locking facts --> storing facts --> idle: between two sweeps
  *     idle --> following --> idle: the other head node stored something
  *     any state --stop--> ended; from applying only after the write in flight was answered

@@ -26,8 +26,8 @@
  *   that name. Such an agent is dropped as if it had not answered. It is not queried again in this walk: a second
  *   attempt can be cut in two as well, and the next discovery finds the fabric at rest.
  * - If the last NodeInfo is not answered, the snapshot keeps the node with its GUIDs and drops the attributes: it is
- *   *incomplete* (subnet.h), without name and LID. So it is if two requests to the agent were not answered; then it is
- *   not queried further. A node whose NodeDescription, SwitchInfo or own PortInfo was not answered is incomplete, too.
+ *   *incomplete* (subnet.h), without name and LID. It is also incomplete, and not queried further, if two requests to
+ *   its agent were not answered. A node whose NodeDescription, SwitchInfo or own PortInfo was not answered is incomplete, too.
  *   A node without a name has the one by which it is known (known.h). Nothing on an incomplete node is changed.
  * - A GUID has one place. The agent found first stays, with its own attributes. A second place is listed as a
  *   *conflict*, and so is a switch port that two links lead to. An agent with a conflict is reached by its directed
@@ -37,10 +37,10 @@
  *   has the link. If it does not name the other end, its own answer counts, and the claimant is silent: a false claim
  *   must not hide what is plugged in there. PortInfo of a confirmed link is needed only to see whether the switch has
  *   an active port.
- * - A device that is found first and answers as a switch hides all ports behind the true one. Therefore a switch that
- *   several links lead to is left over one link by the port by which it was entered over another, and the switch at
- *   that end must answer. If it does not, or if the second device differs in NodeInfo, two devices claim to be the
- *   switch. It is not known which one lies: neither is in the snapshot, nor what was found through the first, and the
+ * - A device that is found first and answers as a switch hides all ports behind the true one. Therefore, if several
+ *   links lead to a switch, the walk also enters it over a second one and leaves it by the port of the first: the
+ *   switch at that end must answer. If it does not, or if the second device differs in NodeInfo, two devices claim to
+ *   be the switch. It is not known which one lies: neither is in the snapshot, nor what was found through the first, and the
  *   links to them are silent. A switch found over a link that the snapshot before has needs no such check.
  * - Both checks together are one NodeInfo for each link between switches in a first walk, and none in later ones. They
  *   do not detect devices at both ends of an invented link, a device with several links that shadows a switch, or one

@@ -229,7 +229,7 @@ static void result(void *state, usec_t now, const struct mad_result *result)
                 return;
         n->in_flight = false;
         if (n->expected != n->cookie)
-                return; /* the SA is another one since, or may have lost the subscription: the round began anew */
+                return; /* the SA has changed or may have lost the subscription, so a new round has begun */
         n->expected = 0;
         if (n->request.subscribe)
                 subscribe_ended(n, now, result);

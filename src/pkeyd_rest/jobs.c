@@ -186,7 +186,7 @@ static void fail(struct job *job, bool may_be_stored, const char *what, const ch
                 refuse(job, text);
 }
 
-/* An error of this process, or of its connection to the bus, which notes for itself when it breaks. */
+/* An error of this process, or of its connection to the bus. pkeyd_bus.c notices by itself if that breaks. */
 static void fail_here(struct job *job, const char *what, int error)
 {
         if (error == -ENOMEM)

@@ -31,7 +31,7 @@ int user_list_groups(struct arena *a, const struct user *user, const char ***ret
         if (!groups)
                 return -ENOMEM;
         if (n > 0 && getgrouplist(user->name, user->group, groups, &n) < 0)
-                n = 0; /* more than there can be: something is wrong with where they come from */
+                n = 0; /* more groups than Linux allows: the database is wrong, so none is trusted */
         *ret = arena_new_array(a, const char *, (size_t) n);
         *ret_n = 0;
         for (int i = 0; *ret && i < n; i++) {
