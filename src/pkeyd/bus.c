@@ -83,27 +83,19 @@ static int waiter_new(struct bus *b, sd_bus_message *call, const struct bus_requ
         return 0;
 }
 
-static int append_end(sd_bus_message *m, const struct reload_end *end)
+static void append_end(struct bus_builder *m, const struct reload_end *end)
 {
-        int r = sd_bus_message_append(m, "st", reload_outcome_to_string(end->outcome), end->generation);
-
-        return r < 0 ? r : bus_append_text(m, end->text);
+        bus_append(m, "st", reload_outcome_to_string(end->outcome), end->generation);
+        bus_append_text(m, end->text);
 }
 
-/* If there is no memory for the answer, the caller gets an error, which needs less. */
 static void answer(struct waiter *w, const struct reload_end *end)
 {
-        _cleanup_message_ sd_bus_message *reply = NULL;
-        int r = sd_bus_message_new_method_return(w->call, &reply);
+        struct bus_builder reply = bus_begin_reply(w->call);
 
-        if (r >= 0)
-                r = append_end(reply, end);
-        if (r >= 0)
-                r = bus_append_findings(reply, end->findings);
-        if (r >= 0)
-                r = sd_bus_send(NULL, reply, NULL);
-        if (r < 0)
-                (void) sd_bus_reply_method_errno(w->call, r, NULL);
+        append_end(&reply, end);
+        bus_append_findings(&reply, end->findings);
+        bus_send_reply(&reply, w->call);
         waiter_remove(w->bus, w);
 }
 
@@ -117,31 +109,32 @@ static bool fulfils(const struct reload_end *end, uint64_t request)
 
 /* --- signals ---------------------------------------------------------------------------------------------------- */
 
-/* NULL: signals cannot be sent now. */
-static sd_bus_message *new_signal(struct bus *b, const char *name)
+/* r is -EAGAIN: signals cannot be sent now. */
+static struct bus_builder begin_signal(struct bus *b, const char *name)
 {
-        sd_bus_message *m = NULL;
+        struct bus_builder m = { .r = -EAGAIN };
 
         if (b->owns_name && !bus_queue_is_full(b->bus))
-                (void) sd_bus_message_new_signal(b->bus, &m, b->fabric->bus_path, BUS_INTERFACE, name);
+                m.r = sd_bus_message_new_signal(b->bus, &m.message, b->fabric->bus_path, BUS_INTERFACE, name);
         return m;
 }
 
-/* r: whether its content could be appended. */
-static void send_signal(struct bus *b, sd_bus_message *m, int r)
+static void send_signal(struct bus *b, const char *name, struct bus_builder *m)
 {
-        if (r >= 0)
-                r = sd_bus_send(b->bus, m, NULL);
-        if (r < 0)
-                journal_event(b->journal, LOG_EVENT_DEBUG, NULL, "bus: signal %s: %s", sd_bus_message_get_member(m), strerror(-r));
+        int r = bus_send(m);
+
+        if (r < 0 && r != -EAGAIN)
+                journal_event(b->journal, LOG_EVENT_DEBUG, NULL, "bus: signal %s: %s", name, strerror(-r));
 }
 
 void bus_answer(struct bus *b, const struct reload_end *end)
 {
-        _cleanup_message_ sd_bus_message *m = end->is_quiet ? NULL : new_signal(b, "ReloadEnded");
+        if (!end->is_quiet) {
+                struct bus_builder m = begin_signal(b, "ReloadEnded");
 
-        if (m)
-                send_signal(b, m, append_end(m, end));
+                append_end(&m, end);
+                send_signal(b, "ReloadEnded", &m);
+        }
         for (size_t i = b->n_waiters; i > 0; i--)
                 if (fulfils(end, b->waiters[i - 1]->request.number))
                         answer(b->waiters[i - 1], end);
@@ -154,10 +147,10 @@ struct bus_leases *bus_get_leases(const struct bus *b)
 
 void bus_emit_violation(struct bus *b, const struct violation_item *item)
 {
-        _cleanup_message_ sd_bus_message *m = new_signal(b, "Violation");
+        struct bus_builder m = begin_signal(b, "Violation");
 
-        if (m)
-                send_signal(b, m, bus_append_violation(m, item));
+        bus_append_violation(&m, item);
+        send_signal(b, "Violation", &m);
 }
 
 /* Runs after each event and compares all properties, so that code that changes one need not emit it. */
@@ -184,16 +177,15 @@ static int on_post(sd_event_source *source, void *userdata)
 
 static int method_status(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
-        _cleanup_message_ sd_bus_message *reply = NULL;
-        struct bus *b = userdata;
+        const struct bus *b = userdata;
+        struct bus_builder reply;
         int r = bus_check_queue(call, error);
 
-        r = r ?: sd_bus_message_new_method_return(call, &reply);
-        if (r >= 0)
-                r = bus_status_append(&b->status, reply);
-        if (r >= 0)
-                r = sd_bus_send(NULL, reply, NULL);
-        return r;
+        if (r < 0)
+                return r;
+        reply = bus_begin_reply(call);
+        bus_status_append(&b->status, &reply);
+        return bus_send(&reply);
 }
 
 /* Root may change something, and the user that pkeyd runs as. */

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pkeyd/bus_message.h"
 #include "pkeyd/bus_status.h"
 
 #define BUS_LEASE_MEMBER "(ttysqqs)" /* port GUID, node GUID, port, name, index, P_Key, state */
@@ -30,137 +29,111 @@ static const char *member_state(const struct lease *lease, const struct lease_me
         return knowledge_port_may_hold(k, knowledge_find(k, name), lease->base) ? "may-hold" : "released";
 }
 
-static int append_member(sd_bus_message *m, const struct lease *lease, const struct lease_member *member, const struct knowledge *k)
+static void append_member(struct bus_builder *b, const struct lease *lease, const struct lease_member *m, const struct knowledge *k)
 {
-        struct p_key key = p_key_make(lease->base, member->membership == MEMBERSHIP_FULL);
-        int r = sd_bus_message_open_container(m, 'r', "ttysqqs");
-
-        if (r >= 0)
-                r = sd_bus_message_append(m, "tty", member->port.v, member->node.v, member->number);
-        if (r >= 0)
-                r = bus_append_text(m, member->name);
-        if (r >= 0)
-                r = sd_bus_message_append(m, "qqs", member->state == LEASE_MEMBER_CONFIRMED ? member->index : 0, key.v,
-                                          member_state(lease, member, k));
-        return r < 0 ? r : sd_bus_message_close_container(m);
+        bus_append(b, BUS_LEASE_MEMBER, m->port.v, m->node.v, m->number, m->name, m->state == LEASE_MEMBER_CONFIRMED ? m->index : 0,
+                   p_key_make(lease->base, m->membership == MEMBERSHIP_FULL).v, member_state(lease, m, k));
 }
 
 /* Opens the variant of a key, which holds an array. */
-static int open_array(sd_bus_message *m, const char *key, const char *type, const char *item)
+static void open_array(struct bus_builder *b, const char *key, const char *type, const char *item)
 {
-        int r = sd_bus_message_open_container(m, 'e', "sv");
-
-        if (r >= 0)
-                r = sd_bus_message_append_basic(m, 's', key);
-        if (r >= 0)
-                r = sd_bus_message_open_container(m, 'v', type);
-        return r < 0 ? r : sd_bus_message_open_container(m, 'a', item);
+        bus_open(b, 'e', "sv");
+        bus_append(b, "s", key);
+        bus_open(b, 'v', type);
+        bus_open(b, 'a', item);
 }
 
-static int close_array(sd_bus_message *m)
+static void close_array(struct bus_builder *b)
 {
-        int r = 0;
-
-        for (size_t depth = 0; r >= 0 && depth < 3; depth++)
-                r = sd_bus_message_close_container(m);
-        return r;
+        for (size_t depth = 0; depth < 3; depth++)
+                bus_close(b);
 }
 
-static int append_members(sd_bus_message *m, const struct lease *lease, const struct knowledge *k)
+static void append_members(struct bus_builder *b, const struct lease *lease, const struct knowledge *k)
 {
-        int r = open_array(m, "Members", "a" BUS_LEASE_MEMBER, BUS_LEASE_MEMBER);
-
-        for (uint32_t i = 0; r >= 0 && i < lease->n_members; i++)
-                r = lease->members[i].is_leaving ? 0 : append_member(m, lease, &lease->members[i], k);
-        return r < 0 ? r : close_array(m);
+        open_array(b, "Members", "a" BUS_LEASE_MEMBER, BUS_LEASE_MEMBER);
+        for (uint32_t i = 0; i < lease->n_members; i++)
+                if (!lease->members[i].is_leaving)
+                        append_member(b, lease, &lease->members[i], k);
+        close_array(b);
 }
 
-static int append_index0(sd_bus_message *m, const struct lease *lease)
+static void append_index0(struct bus_builder *b, const struct lease *lease)
 {
-        int r = open_array(m, "Index0", "at", "t");
-
-        for (uint32_t i = 0; r >= 0 && i < lease->n_members; i++)
+        open_array(b, "Index0", "at", "t");
+        for (uint32_t i = 0; i < lease->n_members; i++)
                 if (lease->members[i].index0 && !lease->members[i].is_leaving)
-                        r = sd_bus_message_append_basic(m, 't', &lease->members[i].port.v);
-        return r < 0 ? r : close_array(m);
-}
-
-static int append_qos(sd_bus_message *m, const struct lease_qos *q)
-{
-        int r;
-
-        if (q->mtu == 0)
-                return 0;
-        r = bus_append_variant(m, "Mtu", "y", &q->mtu);
-        if (r >= 0)
-                r = bus_append_variant(m, "ServiceLevel", "y", &q->service_level);
-        return r < 0 ? r : bus_append_variant(m, "RateLimit", "q", &q->rate);
+                        bus_append(b, "t", lease->members[i].port.v);
+        close_array(b);
 }
 
 /* The entries that every answer has. */
-static int append_facts(sd_bus_message *m, const struct lease *lease)
+static void append_facts(struct bus_builder *b, const struct lease *lease)
 {
-        const char *state = lease_state_to_string(lease->state), *membership = membership_to_string(lease->membership);
-        uint64_t created = lease->created * USEC_PER_SEC, updated = lease->updated * USEC_PER_SEC;
-        uint64_t ends = lease->ends * USEC_PER_SEC;
-        uint32_t n_members = lease_n_wanted(lease), n_confirmed = lease_n_confirmed(lease);
-        int is_open = lease->is_open, ip_over_ib = lease->ip_over_ib, is_kept = lease->is_kept;
-        char number[16];
         const char *owner = lease->owner.user;
-        int r;
+        char number[16];
 
         if (*owner == '\0') {
                 (void) snprintf(number, sizeof(number), "%" PRIu32, lease->owner.uid);
                 owner = number;
         }
-        const struct { const char *key, *signature; const void *value; } entries[] = {
-                { "Id", "s", &lease->id }, { "Pool", "s", &lease->wish.pool }, { "State", "s", &state }, { "PKey", "q", &lease->base },
-                { "Membership", "s", &membership }, { "Owner", "s", &owner }, { "Created", "t", &created }, { "Ends", "t", &ends },
-                { "NMembers", "u", &n_members }, { "NConfirmed", "u", &n_confirmed },
-                { "Open", "b", &is_open }, { "Updated", "t", &updated }, { "IpOverIb", "b", &ip_over_ib }, { "Keep", "b", &is_kept },
-        };
-
-        r = lease->why ? bus_append_variant(m, "Why", "s", &lease->why) : 0;
-        for (size_t i = 0; r >= 0 && i < ELEMENTS(entries); i++)
-                r = bus_append_variant(m, entries[i].key, entries[i].signature, entries[i].value);
-        return r;
+        bus_append_variant(b, "Id", "s", &lease->id);
+        bus_append_variant(b, "Pool", "s", &lease->wish.pool);
+        bus_append_variant(b, "Owner", "s", &owner);
+        if (lease->why)
+                bus_append_variant(b, "Why", "s", &lease->why);
+        bus_append(b, "{sv}", "State", "s", lease_state_to_string(lease->state));
+        bus_append(b, "{sv}", "PKey", "q", lease->base);
+        bus_append(b, "{sv}", "Membership", "s", membership_to_string(lease->membership));
+        bus_append(b, "{sv}", "Created", "t", lease->created * USEC_PER_SEC);
+        bus_append(b, "{sv}", "Updated", "t", lease->updated * USEC_PER_SEC);
+        bus_append(b, "{sv}", "Ends", "t", lease->ends * USEC_PER_SEC);
+        bus_append(b, "{sv}", "NMembers", "u", lease_n_wanted(lease));
+        bus_append(b, "{sv}", "NConfirmed", "u", lease_n_confirmed(lease));
+        bus_append(b, "{sv}", "Open", "b", (int) lease->is_open);
+        bus_append(b, "{sv}", "IpOverIb", "b", (int) lease->ip_over_ib);
+        bus_append(b, "{sv}", "Keep", "b", (int) lease->is_kept);
+        if (lease->qos.mtu > 0)
+                bus_append(b, "{sv}{sv}{sv}", "Mtu", "y", lease->qos.mtu, "ServiceLevel", "y", lease->qos.service_level,
+                           "RateLimit", "q", lease->qos.rate);
 }
 
-static int append_holders(sd_bus_message *m, const struct lease *lease, const struct control_status *status)
+static void append_holders(struct bus_builder *b, const struct lease *lease, const struct control_status *status)
 {
         _cleanup_arena_ struct arena *a = arena_new();
         const struct held_context context = bus_held_context(status, a);
         _cleanup_text_ struct text t = {};
         struct held holders;
 
-        if (!a)
-                return -ENOMEM;
-        held_find_holders(status->knowledge, lease->base, &holders);
-        held_add_holders(&context, &holders, &t);
-        if (t.failed)
-                return -ENOMEM;
-        return t.n > 0 ? bus_append_variant(m, "Held", "s", &t.bytes) : 0;
+        if (a) {
+                held_find_holders(status->knowledge, lease->base, &holders);
+                held_add_holders(&context, &holders, &t);
+        }
+        if (!a || t.failed)
+                b->r = -ENOMEM;
+        else if (t.n > 0)
+                bus_append_variant(b, "Held", "s", &t.bytes);
 }
 
-int bus_append_lease(sd_bus_message *m, const struct lease *lease, const struct control_status *status,
-                     enum bus_lease_detail detail)
+static void append_whole(struct bus_builder *b, const struct lease *lease, const struct knowledge *k)
 {
-        bool is_whole = detail >= BUS_LEASE_WHOLE;
-        int r = sd_bus_message_open_container(m, 'a', "{sv}");
+        bus_append_variant(b, "Selectors", "s", &lease->wish.members);
+        append_members(b, lease, k);
+        append_index0(b, lease);
+}
 
-        if (r >= 0 && lease)
-                r = append_facts(m, lease);
-        if (r >= 0 && lease)
-                r = append_qos(m, &lease->qos);
-        if (r >= 0 && lease && is_whole)
-                r = bus_append_variant(m, "Selectors", "s", &lease->wish.members);
-        if (r >= 0 && lease && is_whole)
-                r = append_members(m, lease, status->knowledge);
-        if (r >= 0 && lease && is_whole)
-                r = append_index0(m, lease);
-        if (r >= 0 && lease && detail == BUS_LEASE_HOLDERS && lease->state == LEASE_RELEASING)
-                r = append_holders(m, lease, status);
-        return r < 0 ? r : sd_bus_message_close_container(m);
+void bus_append_lease(struct bus_builder *b, const struct lease *lease, const struct control_status *status,
+                      enum bus_lease_detail detail)
+{
+        bus_open(b, 'a', "{sv}");
+        if (lease)
+                append_facts(b, lease);
+        if (lease && detail >= BUS_LEASE_WHOLE)
+                append_whole(b, lease, status->knowledge);
+        if (lease && detail == BUS_LEASE_HOLDERS && lease->state == LEASE_RELEASING)
+                append_holders(b, lease, status);
+        bus_close(b);
 }
 
 /* Texts have at most the size that is added for them, or are counted. */

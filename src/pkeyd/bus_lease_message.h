@@ -2,13 +2,12 @@
 #pragma once
 
 /*
- * Leases in D-Bus messages. What is appended returns as the functions of sd-bus. What is read returns 0, or a negative errno, with
- * the error set if the caller sent something that is not accepted; texts are borrowed from the message.
+ * Leases in D-Bus messages. What is read returns 0, or a negative errno, with the error set if the caller sent something that is
+ * not accepted; texts are borrowed from the message.
  */
 
-#include <systemd/sd-bus.h>
-
 #include "control/control.h"
+#include "pkeyd/bus_message.h"
 
 enum bus_lease_detail {
         BUS_LEASE_FACTS,
@@ -17,8 +16,8 @@ enum bus_lease_detail {
 };
 
 /* An a{sv}. lease NULL: an empty one. status: what pkeyd knows of the tables. */
-int bus_append_lease(sd_bus_message *m, const struct lease *lease, const struct control_status *status,
-                     enum bus_lease_detail detail);
+void bus_append_lease(struct bus_builder *b, const struct lease *lease, const struct control_status *status,
+                      enum bus_lease_detail detail);
 /* About how many bytes that needs, with BUS_LEASE_WHOLE. */
 size_t bus_lease_size(const struct lease *lease);
 

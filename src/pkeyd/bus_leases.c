@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "pkeyd/bus_lease_message.h"
-#include "pkeyd/bus_message.h"
 #include "pkeyd/bus_ports.h"
 #include "shell/user.h"
 
@@ -50,31 +49,16 @@ static void caller_remove(struct caller *c)
         free(c);
 }
 
-static int append_reply(sd_bus_message *m, const struct lease_reply *reply, const struct control_status *status)
-{
-        static const struct findings none = {};
-        const struct lease_answer *answer = &reply->answer;
-        int r = sd_bus_message_append(m, "s", lease_outcome_to_string(answer->outcome));
-
-        if (r >= 0)
-                r = bus_append_text(m, answer->text);
-        if (r >= 0)
-                r = bus_append_lease(m, answer->lease, status, BUS_LEASE_HOLDERS);
-        return r < 0 ? r : bus_append_findings(m, reply->findings ?: &none);
-}
-
-/* If there is no memory for the answer, the caller gets an error, which needs less. */
 static void answer(struct caller *c, const struct lease_reply *reply)
 {
-        _cleanup_message_ sd_bus_message *m = NULL;
-        int r = sd_bus_message_new_method_return(c->call, &m);
+        static const struct findings none = {};
+        struct bus_builder m = bus_begin_reply(c->call);
 
-        if (r >= 0)
-                r = append_reply(m, reply, c->leases->status);
-        if (r >= 0)
-                r = sd_bus_send(NULL, m, NULL);
-        if (r < 0)
-                (void) sd_bus_reply_method_errno(c->call, r, NULL);
+        bus_append(&m, "s", lease_outcome_to_string(reply->answer.outcome));
+        bus_append_text(&m, reply->answer.text);
+        bus_append_lease(&m, reply->answer.lease, c->leases->status, BUS_LEASE_HOLDERS);
+        bus_append_findings(&m, reply->findings ?: &none);
+        bus_send_reply(&m, c->call);
         caller_remove(c);
 }
 
@@ -358,28 +342,23 @@ static bool is_listed(const struct lease *lease, const char *pool)
         return lease->state != LEASE_ENDED && (*pool == '\0' || strcmp(lease->wish.pool, pool) == 0);
 }
 
-static int append_leases(sd_bus_message *m, const struct control_status *status, const char *pool, enum bus_lease_detail detail)
-{
-        size_t n;
-        const struct lease *const *items = leases_list(status->leases, &n);
-        int r = sd_bus_message_open_container(m, 'a', "a{sv}");
-
-        for (size_t i = 0; r >= 0 && i < n; i++)
-                if (is_listed(items[i], pool))
-                        r = bus_append_lease(m, items[i], status, detail);
-        return r < 0 ? r : sd_bus_message_close_container(m);
-}
-
-static int answer_list(struct bus_leases *l, sd_bus_message *call, const char *pool, enum bus_lease_detail detail,
+static int answer_list(const struct bus_leases *l, sd_bus_message *call, const char *pool, enum bus_lease_detail detail,
                        sd_bus_error *error)
 {
-        _cleanup_message_ sd_bus_message *reply = NULL;
+        size_t n;
+        const struct lease *const *items = leases_list(l->status->leases, &n);
+        struct bus_builder reply;
         int r = bus_check_queue(call, error);
 
-        r = r ?: sd_bus_message_new_method_return(call, &reply);
-        if (r >= 0)
-                r = append_leases(reply, l->status, pool, detail);
-        return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
+        if (r < 0)
+                return r;
+        reply = bus_begin_reply(call);
+        bus_open(&reply, 'a', "a{sv}");
+        for (size_t i = 0; i < n; i++)
+                if (is_listed(items[i], pool))
+                        bus_append_lease(&reply, items[i], l->status, detail);
+        bus_close(&reply);
+        return bus_send(&reply);
 }
 
 static int method_list(sd_bus_message *call, void *userdata, sd_bus_error *error)
@@ -406,9 +385,9 @@ static int method_list_whole(sd_bus_message *call, void *userdata, sd_bus_error 
 
 static int method_show(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
-        _cleanup_message_ sd_bus_message *reply = NULL;
-        const struct lease *lease = NULL;
-        struct bus_leases *l = userdata;
+        const struct bus_leases *l = userdata;
+        const struct lease *lease;
+        struct bus_builder reply;
         const char *id;
         int r = sd_bus_message_read(call, "s", &id);
 
@@ -419,10 +398,9 @@ static int method_show(sd_bus_message *call, void *userdata, sd_bus_error *error
         lease = lease_id_problem(id) ? NULL : leases_find(l->status->leases, id);
         if (!lease)
                 return sd_bus_error_setf(error, ERROR_NO_LEASE, "there is no lease %s", lease_id_problem(id) ? "with this ID" : id);
-        r = sd_bus_message_new_method_return(call, &reply);
-        if (r >= 0)
-                r = bus_append_lease(reply, lease, l->status, BUS_LEASE_HOLDERS);
-        return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
+        reply = bus_begin_reply(call);
+        bus_append_lease(&reply, lease, l->status, BUS_LEASE_HOLDERS);
+        return bus_send(&reply);
 }
 
 static int method_ports(sd_bus_message *call, void *userdata, sd_bus_error *error)

@@ -57,64 +57,102 @@ bool bus_read_sender(sd_bus_message *answer, uint32_t *ret)
         return !sd_bus_message_is_method_error(answer, NULL) && sd_bus_message_read(answer, "u", ret) >= 0;
 }
 
-int bus_append_text(sd_bus_message *m, const char *text)
+/* --- building --------------------------------------------------------------------------------------------------- */
+
+struct bus_builder bus_begin_reply(sd_bus_message *call)
+{
+        struct bus_builder b = {};
+
+        b.r = sd_bus_message_new_method_return(call, &b.message);
+        return b;
+}
+
+int bus_send(struct bus_builder *b)
+{
+        int r = b->r < 0 ? b->r : sd_bus_send(NULL, b->message, NULL);
+
+        b->message = sd_bus_message_unref(b->message);
+        return r;
+}
+
+void bus_send_reply(struct bus_builder *b, sd_bus_message *call)
+{
+        int r = bus_send(b);
+
+        if (r < 0)
+                (void) sd_bus_reply_method_errno(call, r, NULL);
+}
+
+void bus_open(struct bus_builder *b, char type, const char *contents)
+{
+        if (b->r >= 0)
+                b->r = sd_bus_message_open_container(b->message, type, contents);
+}
+
+void bus_close(struct bus_builder *b)
+{
+        if (b->r >= 0)
+                b->r = sd_bus_message_close_container(b->message);
+}
+
+void bus_append(struct bus_builder *b, const char *types, ...)
+{
+        va_list ap;
+
+        va_start(ap, types);
+        if (b->r >= 0)
+                b->r = sd_bus_message_appendv(b->message, types, ap);
+        va_end(ap);
+}
+
+static void append_basic(struct bus_builder *b, char type, const void *value)
+{
+        if (b->r >= 0)
+                b->r = sd_bus_message_append_basic(b->message, type, value);
+}
+
+void bus_append_text(struct bus_builder *b, const char *text)
 {
         _cleanup_free_ char *safe = json_make_utf8(text ?: "");
 
-        return safe ? sd_bus_message_append_basic(m, 's', safe) : -ENOMEM;
+        if (safe)
+                append_basic(b, 's', safe);
+        else
+                b->r = -ENOMEM;
 }
 
-static int append_member(sd_bus_message *m, const char *signature, const void *member)
+void bus_append_variant(struct bus_builder *b, const char *key, const char *signature, const void *member)
 {
-        const char *text;
-
-        if (*signature != 's')
-                return sd_bus_message_append_basic(m, *signature, member);
-        memcpy(&text, member, sizeof(text));
-        return bus_append_text(m, text);
-}
-
-int bus_append_variant(sd_bus_message *m, const char *key, const char *signature, const void *member)
-{
-        int r = sd_bus_message_open_container(m, 'e', "sv");
-
-        if (r >= 0)
-                r = sd_bus_message_append_basic(m, 's', key);
-        if (r >= 0)
-                r = sd_bus_message_open_container(m, 'v', signature);
-        if (r >= 0)
-                r = append_member(m, signature, member);
-        if (r >= 0)
-                r = sd_bus_message_close_container(m);
-        return r < 0 ? r : sd_bus_message_close_container(m);
+        bus_open(b, 'e', "sv");
+        append_basic(b, 's', key);
+        bus_open(b, 'v', signature);
+        if (*signature == 's')
+                bus_append_text(b, *(const char *const *) member);
+        else
+                append_basic(b, *signature, member);
+        bus_close(b);
+        bus_close(b);
 }
 
 /* --- findings --------------------------------------------------------------------------------------------------- */
 
-static int append_finding(sd_bus_message *m, const struct finding *f)
+static void append_finding(struct bus_builder *b, const struct finding *f)
 {
-        const char *texts[] = {
-                finding_severity_to_string(f->severity), finding_code_to_string(f->code), f->text, f->hint,
-                f->source_line,
-        };
-        int r = sd_bus_message_open_container(m, 'r', "suusssss");
-
-        if (r >= 0)
-                r = bus_append_text(m, f->where.file);
-        if (r >= 0)
-                r = sd_bus_message_append(m, "uu", f->where.line, f->where.column);
-        for (size_t i = 0; i < ELEMENTS(texts) && r >= 0; i++)
-                r = bus_append_text(m, texts[i]);
-        return r < 0 ? r : sd_bus_message_close_container(m);
+        bus_open(b, 'r', "suusssss");
+        bus_append_text(b, f->where.file);
+        bus_append(b, "uuss", f->where.line, f->where.column, finding_severity_to_string(f->severity), finding_code_to_string(f->code));
+        bus_append_text(b, f->text);
+        bus_append_text(b, f->hint);
+        bus_append_text(b, f->source_line);
+        bus_close(b);
 }
 
-int bus_append_findings(sd_bus_message *m, const struct findings *findings)
+void bus_append_findings(struct bus_builder *b, const struct findings *findings)
 {
-        int r = sd_bus_message_open_container(m, 'a', BUS_FINDING);
-
-        for (size_t i = 0; r >= 0 && i < findings->n && i < BUS_MAX_FINDINGS; i++)
-                r = append_finding(m, &findings->items[i]);
-        return r < 0 ? r : sd_bus_message_close_container(m);
+        bus_open(b, 'a', BUS_FINDING);
+        for (size_t i = 0; i < findings->n && i < BUS_MAX_FINDINGS; i++)
+                append_finding(b, &findings->items[i]);
+        bus_close(b);
 }
 
 /* --- violations ------------------------------------------------------------------------------------------------- */
@@ -157,12 +195,11 @@ static bool is_known(const struct violation_item *item, const struct member *x)
         return x->by_size == 0 || memcmp((const char *) item + x->by_offset, zeros, x->by_size) != 0;
 }
 
-int bus_append_violation(sd_bus_message *m, const struct violation_item *item)
+void bus_append_violation(struct bus_builder *b, const struct violation_item *item)
 {
-        int r = sd_bus_message_open_container(m, 'a', "{sv}");
-
-        for (size_t i = 0; i < ELEMENTS(members) && r >= 0; i++)
+        bus_open(b, 'a', "{sv}");
+        for (size_t i = 0; i < ELEMENTS(members); i++)
                 if (is_known(item, &members[i]))
-                        r = bus_append_variant(m, members[i].key, members[i].signature, (const char *) item + members[i].offset);
-        return r < 0 ? r : sd_bus_message_close_container(m);
+                        bus_append_variant(b, members[i].key, members[i].signature, (const char *) item + members[i].offset);
+        bus_close(b);
 }

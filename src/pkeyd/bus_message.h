@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Builds D-Bus messages. The bus requires UTF-8, so other bytes, for example of file names, are escaped. */
+/*
+ * Builds D-Bus messages. The bus requires UTF-8, so other bytes, for example of file names, are escaped.
+ *
+ * An error stays in the builder: what is appended after it is ignored, and sending returns it.
+ */
 
 #include <systemd/sd-bus.h>
 
@@ -33,12 +37,29 @@ int bus_look_up_sender(sd_bus_message *call, sd_bus_message_handler_t answered, 
 /* Reads the user ID from that answer. Returns false if the bus does not know it. */
 bool bus_read_sender(sd_bus_message *answer, uint32_t *ret);
 
-/* These append to m, and return 0 or negative errno. */
-int bus_append_text(sd_bus_message *m, const char *text);
+/* A message that is being built. */
+struct bus_builder {
+        sd_bus_message *message; /* owned; NULL: it was sent, or could not be made */
+        int r;                   /* the first error; not negative: there was none */
+};
+
+/* The answer to a call. */
+struct bus_builder bus_begin_reply(sd_bus_message *call);
+/* Sends the message, and frees it. Returns the first error of all, else as sd_bus_send(). */
+int bus_send(struct bus_builder *b);
+/* The same for an answer. If it cannot be sent, for example for lack of memory, the caller gets an error, which needs less. */
+void bus_send_reply(struct bus_builder *b, sd_bus_message *call);
+
+/* A container of this type ('a', 'r', ...), until bus_close(). */
+void bus_open(struct bus_builder *b, char type, const char *contents);
+void bus_close(struct bus_builder *b);
+/* As sd_bus_message_append(): texts must be UTF-8, as names from the fabric and words of this program are. */
+void bus_append(struct bus_builder *b, const char *types, ...);
+void bus_append_text(struct bus_builder *b, const char *text);
 /* Appends a dict entry. `signature` is one basic type, `member` the address of the value: a pointer for a text, an int for a
  * boolean. */
-int bus_append_variant(sd_bus_message *m, const char *key, const char *signature, const void *member);
+void bus_append_variant(struct bus_builder *b, const char *key, const char *signature, const void *member);
 /* Appends the first BUS_MAX_FINDINGS findings as an array of BUS_FINDING. */
-int bus_append_findings(sd_bus_message *m, const struct findings *findings);
+void bus_append_findings(struct bus_builder *b, const struct findings *findings);
 /* Appends a violation as a{sv}, without the members that are not known. */
-int bus_append_violation(sd_bus_message *m, const struct violation_item *item);
+void bus_append_violation(struct bus_builder *b, const struct violation_item *item);

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "config.h"
-#include "pkeyd/bus_message.h"
 #include "shell/shell.h"
 
 static const struct property {
@@ -180,14 +179,10 @@ void bus_status_names(uint32_t changed, const char *names[static BUS_STATUS_MAX_
         names[n] = NULL;
 }
 
-int bus_status_append(const struct bus_status *s, sd_bus_message *m)
+void bus_status_append(const struct bus_status *s, struct bus_builder *b)
 {
-        int r = sd_bus_message_open_container(m, 'a', "{sv}");
-
-        for (size_t i = 0; i < ELEMENTS(properties) && r >= 0; i++) {
-                const struct property *p = &properties[i];
-
-                r = bus_append_variant(m, p->name, p->signature, (const char *) s + p->offset);
-        }
-        return r < 0 ? r : sd_bus_message_close_container(m);
+        bus_open(b, 'a', "{sv}");
+        for (size_t i = 0; i < ELEMENTS(properties); i++)
+                bus_append_variant(b, properties[i].name, properties[i].signature, (const char *) s + properties[i].offset);
+        bus_close(b);
 }

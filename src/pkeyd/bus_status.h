@@ -3,11 +3,9 @@
 
 /* The values of all properties of the bus object at one moment. */
 
-#include <systemd/sd-bus.h>
-
 #include "control/control.h"
 #include "events/held_text.h"
-#include "pkeyd/violation_list.h"
+#include "pkeyd/bus_message.h"
 
 /* X(Name, "signature", member): in the order in which busctl shows them. */
 #define BUS_PROPERTIES(X)                                                                                              \
@@ -66,5 +64,5 @@ void bus_status_names(uint32_t changed, const char *names[static BUS_STATUS_MAX_
 /* For texts about held bases, in the arena. Times are absolute, so that a property that is not news does not change. */
 struct held_context bus_held_context(const struct control_status *control, struct arena *a);
 
-/* Appends an a{sv} of all properties. Returns 0 or negative errno. */
-int bus_status_append(const struct bus_status *s, sd_bus_message *m);
+/* Appends an a{sv} of all properties. */
+void bus_status_append(const struct bus_status *s, struct bus_builder *b);

@@ -58,27 +58,25 @@ static bool is_unknown(const struct snapshot *snapshot, struct arena *a, const c
         return true;
 }
 
-static int append_violations(sd_bus_message *m, const struct violation_list *list, const struct violation_item *items, uint32_t n,
-                             uint32_t all)
+static void append_violations(struct bus_builder *b, const struct violation_list *list, const struct violation_item *items,
+                              uint32_t n, uint32_t all)
 {
         struct violation_summary summary;
-        int r;
 
         list->summarize(list->userdata, &summary);
-        r = sd_bus_message_append(m, "tu", summary.since, all);
-        if (r >= 0)
-                r = sd_bus_message_open_container(m, 'a', "a{sv}");
-        for (uint32_t i = 0; r >= 0 && i < n; i++)
-                r = bus_append_violation(m, &items[i]);
-        return r < 0 ? r : sd_bus_message_close_container(m);
+        bus_append(b, "tu", summary.since, all);
+        bus_open(b, 'a', "a{sv}");
+        for (uint32_t i = 0; i < n; i++)
+                bus_append_violation(b, &items[i]);
+        bus_close(b);
 }
 
 /* Sends the answer, or sets the error. */
 static int answer(struct bus_violations *v, sd_bus_message *call, sd_bus_error *error)
 {
         _cleanup_arena_ struct arena *a = arena_new();
-        _cleanup_message_ sd_bus_message *reply = NULL;
         struct violation_item *items;
+        struct bus_builder reply;
         const char *node;
         uint32_t n, all;
         uint64_t since;
@@ -92,10 +90,9 @@ static int answer(struct bus_violations *v, sd_bus_message *call, sd_bus_error *
         if (n == 0 && is_unknown(v->status->snapshot, a, node))
                 return sd_bus_error_setf(error, ERROR_NO_SUCH_NODE,
                                          "no host, switch or port of the fabric is called '%s'", node);
-        r = sd_bus_message_new_method_return(call, &reply);
-        if (r >= 0)
-                r = append_violations(reply, v->list, items, n, all);
-        return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
+        reply = bus_begin_reply(call);
+        append_violations(&reply, v->list, items, n, all);
+        return bus_send(&reply);
 }
 
 /* --- the queue -------------------------------------------------------------------------------------------------- */

@@ -102,15 +102,16 @@ static const char *text_of(sd_bus_message *m)
 
 static const char *shown(const struct violation_item *item)
 {
-        sd_bus_message *m = NULL;
+        struct bus_builder b = {};
         const char *text;
 
-        ck_assert_int_ge(sd_bus_message_new_signal(bus, &m, "/a", "a.b", "c"), 0);
-        ck_assert_int_ge(bus_append_violation(m, item), 0);
-        ck_assert_int_ge(sd_bus_message_seal(m, 1, 0), 0);
-        ck_assert_int_ge(sd_bus_message_rewind(m, true), 0);
-        text = text_of(m);
-        sd_bus_message_unref(m);
+        ck_assert_int_ge(sd_bus_message_new_signal(bus, &b.message, "/a", "a.b", "c"), 0);
+        bus_append_violation(&b, item);
+        ck_assert_int_ge(b.r, 0);
+        ck_assert_int_ge(sd_bus_message_seal(b.message, 1, 0), 0);
+        ck_assert_int_ge(sd_bus_message_rewind(b.message, true), 0);
+        text = text_of(b.message);
+        sd_bus_message_unref(b.message);
         return text;
 }
 
