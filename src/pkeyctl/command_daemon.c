@@ -135,7 +135,8 @@ int command_status(struct context *ctx)
         _cleanup_message_ sd_bus_message *reply = NULL;
         struct daemon_status status = {};
 
-        return bus_client_call(ctx, BUS_INTERFACE, "Status", 0, &reply, "") ?: bus_client_read_status(ctx, reply, &status, NULL) ?:
+        return bus_client_call(ctx, BUS_INTERFACE, "Status", 0, &reply, "") ?:
+               bus_client_read(ctx, reply, &daemon_status_fields, &status, NULL) ?:
                output(ctx, &printer, status_of(&status), &status);
 }
 
@@ -311,8 +312,8 @@ static void print_changes(struct context *ctx, const struct event *e)
                                   DAEMON_STATUS_BIT(held);
         const char *space = "";
 
-        for (size_t i = 0; i < n_daemon_status_fields; i++) {
-                const struct bus_field *f = &daemon_status_fields[i];
+        for (size_t i = 0; i < daemon_status_fields.n; i++) {
+                const struct bus_field *f = &daemon_status_fields.items[i];
 
                 if (!(e->changed & ~left_out & UINT64_C(1) << i))
                         continue;
@@ -373,11 +374,11 @@ static int read_event(struct context *ctx, sd_bus_message *m, struct event *e)
         switch (e->kind) {
         case EVENT_STATUS:
         case EVENT_CHANGE:
-                return bus_client_read_status(ctx, m, &e->status, &e->changed);
+                return bus_client_read(ctx, m, &daemon_status_fields, &e->status, &e->changed);
         case EVENT_RELOAD:
                 return read_reload(ctx, m, &e->reload);
         case EVENT_VIOLATION:
-                return bus_client_read_violation(ctx, m, &e->violation);
+                return bus_client_read(ctx, m, &seen_violation_fields, &e->violation, NULL);
         case EVENT_GONE:
                 break;
         }

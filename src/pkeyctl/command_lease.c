@@ -92,7 +92,7 @@ static int show_reply(struct context *ctx, const struct printer *printer, sd_bus
 
         if (r < 0)
                 return bus_client_complain(ctx, r);
-        r = bus_client_read_lease(ctx, reply, &result.lease) ?: bus_client_read_findings(ctx, reply);
+        r = bus_client_read(ctx, reply, &seen_lease_fields, &result.lease, NULL) ?: bus_client_read_findings(ctx, reply);
         return r < 0 ? r : output(ctx, printer, status_of(result.outcome), &result);
 }
 
@@ -206,7 +206,7 @@ static int read_list(struct context *ctx, sd_bus_message *m, struct lease_list *
                 if (VECTOR_GROW(ctx->arena, list->items, list->n, list->allocated) < 0)
                         return -ENOMEM;
                 list->items[list->n] = (struct seen_lease) {};
-                r = bus_client_read_lease(ctx, m, &list->items[list->n++]);
+                r = bus_client_read(ctx, m, &seen_lease_fields, &list->items[list->n++], NULL);
                 if (r < 0)
                         return r;
         }
@@ -261,6 +261,6 @@ int command_lease_show(struct context *ctx)
         struct seen_lease lease = {};
 
         return bus_client_call(ctx, BUS_LEASES, "Show", BUS_NO_TIMEOUT, &reply, "s", ctx->arguments[0]) ?:
-               bus_client_read_lease(ctx, reply, &lease) ?:
+               bus_client_read(ctx, reply, &seen_lease_fields, &lease, NULL) ?:
                output(ctx, &printer, EXIT_DONE, &lease);
 }

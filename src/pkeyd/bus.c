@@ -324,7 +324,7 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_METHOD("Violations", "ts", "tuaa{sv}", method_violations, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_SIGNAL("Violation", "a{sv}", 0),
         SD_BUS_SIGNAL("ReloadEnded", "sts", 0),
-#define X(name, signature, member)                                                                                     \
+#define X(name, signature, member, kind)                                                                               \
         SD_BUS_PROPERTY(#name, signature, NULL, offsetof(struct bus, status.member),                                   \
                         SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         BUS_PROPERTIES(X)

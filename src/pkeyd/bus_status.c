@@ -11,7 +11,7 @@ static const struct property {
         const char *name, *signature;
         size_t offset, size;
 } properties[] = {
-#define X(name, signature, member)                                                                                     \
+#define X(name, signature, member, kind)                                                                               \
         { #name, signature, offsetof(struct bus_status, member), sizeof(((struct bus_status *) NULL)->member) },
         BUS_PROPERTIES(X)
 #undef X

@@ -6,40 +6,7 @@
 #include "control/control.h"
 #include "events/held_text.h"
 #include "pkeyd/bus_message.h"
-
-/* X(Name, "signature", member): in the order in which busctl shows them. */
-#define BUS_PROPERTIES(X)                                                                                              \
-        X(Version, "s", version)                                                                                       \
-        X(Fabric, "s", fabric)                                                                                         \
-        X(State, "s", state)                                                                                           \
-        X(StatusText, "s", text)                                                                                       \
-        X(Reloading, "b", reloading)                                                                                   \
-        X(Generation, "t", generation)                                                                                 \
-        X(ConfirmUntil, "t", confirm_until)                                                                            \
-        X(Undone, "t", undone)                                                                                         \
-        X(Partitions, "u", partitions)                                                                                 \
-        X(Role, "s", role)                                                                                             \
-        X(Writing, "b", writing)                                                                                       \
-        X(Mode, "s", mode)                                                                                             \
-        X(PolicyFile, "s", policy_file)                                                                                \
-        X(FileErrors, "u", file_errors)                                                                                \
-        X(PortsManaged, "u", ports_managed)                                                                            \
-        X(PortsRight, "u", ports_right)                                                                                \
-        X(PortsDiffer, "u", ports_differ)                                                                              \
-        X(PortsUnreachable, "u", ports_unreachable)                                                                    \
-        X(LinksSilent, "u", links_silent)                                                                              \
-        X(PortsFrozen, "u", ports_frozen)                                                                              \
-        X(Frozen, "s", frozen)                                                                                         \
-        X(NamesClaimed, "u", names_claimed)                                                                            \
-        X(Claims, "s", claims)                                                                                         \
-        X(HeldBases, "u", held_bases)                                                                                  \
-        X(Held, "s", held)                                                                                             \
-        X(Leases, "u", leases)                                                                                         \
-        X(LeasesReleasing, "u", leases_releasing)                                                                      \
-        X(LastSuccess, "t", last_success)                                                                              \
-        X(ViolationsTotal, "t", violations_total)                                                                      \
-        X(ViolationsSince, "t", violations_since)                                                                      \
-        X(Notices, "s", notices)
+#include "shell/bus_properties.h"
 
 /* Members have the types that sd-bus reads: a text is a pointer, a boolean an int. */
 struct bus_status {

@@ -127,7 +127,7 @@ static int set_members(struct arena *a, const struct seen_lease *seen, struct re
 static int read_lease(struct arena *a, sd_bus_message *m, struct rest_lease *ret)
 {
         struct seen_lease l = {};
-        int r = bus_fields_read(a, m, seen_lease_fields, n_seen_lease_fields, &l, NULL);
+        int r = bus_fields_read(a, m, &seen_lease_fields, &l, NULL);
 
         if (r < 0)
                 return r;

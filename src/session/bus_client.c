@@ -5,54 +5,28 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define MAX_FINDINGS          4096
-#define N_LISTED_LEASE_FIELDS (n_seen_lease_fields - 4) /* a list lacks the last four */
+#include "shell/bus_properties.h"
 
-const struct bus_field daemon_status_fields[] = {
-        FIELD(daemon_status, "Version", "version", FIELD_TEXT, version),
-        FIELD(daemon_status, "Fabric", "fabric", FIELD_TEXT, fabric),
-        FIELD(daemon_status, "State", "state", FIELD_TEXT, state),
-        FIELD(daemon_status, "StatusText", "text", FIELD_TEXT, text),
-        FIELD(daemon_status, "Reloading", "reloading", FIELD_BOOL, reloading),
-        FIELD(daemon_status, "Generation", "generation", FIELD_NUMBER, generation),
-        FIELD(daemon_status, "ConfirmUntil", "confirm_until", FIELD_TIME, confirm_until),
-        FIELD(daemon_status, "Undone", "undone", FIELD_NUMBER, undone),
-        FIELD(daemon_status, "Partitions", "partitions", FIELD_NUMBER, partitions),
-        FIELD(daemon_status, "Role", "role", FIELD_TEXT, role),
-        FIELD(daemon_status, "Writing", "writing", FIELD_BOOL, writing),
-        FIELD(daemon_status, "Mode", "mode", FIELD_TEXT, mode),
-        FIELD(daemon_status, "PolicyFile", "policy_file", FIELD_TEXT, policy_file),
-        FIELD(daemon_status, "FileErrors", "file_errors", FIELD_NUMBER, file_errors),
-        FIELD(daemon_status, "PortsManaged", "ports_managed", FIELD_NUMBER, ports_managed),
-        FIELD(daemon_status, "PortsRight", "ports_right", FIELD_NUMBER, ports_right),
-        FIELD(daemon_status, "PortsDiffer", "ports_differ", FIELD_NUMBER, ports_differ),
-        FIELD(daemon_status, "PortsUnreachable", "ports_unreachable", FIELD_NUMBER, ports_unreachable),
-        FIELD(daemon_status, "LinksSilent", "links_silent", FIELD_NUMBER, links_silent),
-        FIELD(daemon_status, "PortsFrozen", "ports_frozen", FIELD_NUMBER, ports_frozen),
-        FIELD(daemon_status, "Frozen", "frozen", FIELD_TEXT, frozen),
-        FIELD(daemon_status, "NamesClaimed", "names_claimed", FIELD_NUMBER, names_claimed),
-        FIELD(daemon_status, "Claims", "claims", FIELD_TEXT, claims),
-        FIELD(daemon_status, "HeldBases", "held_bases", FIELD_NUMBER, held_bases),
-        FIELD(daemon_status, "Held", "held", FIELD_TEXT, held),
-        FIELD(daemon_status, "Leases", "leases", FIELD_NUMBER, leases),
-        FIELD(daemon_status, "LeasesReleasing", "leases_releasing", FIELD_NUMBER, leases_releasing),
-        FIELD(daemon_status, "LastSuccess", "last_success", FIELD_TIME, last_success),
-        FIELD(daemon_status, "ViolationsTotal", "violations_total", FIELD_NUMBER, violations_total),
-        FIELD(daemon_status, "ViolationsSince", "violations_since", FIELD_TIME, violations_since),
-        FIELD(daemon_status, "Notices", "notices", FIELD_TEXT, notices),
+#define MAX_FINDINGS        4096
+#define LISTED_LEASE_FIELDS ((UINT64_C(1) << (seen_lease_fields.n - 4)) - 1) /* a list lacks the last four */
+
+static const struct bus_field status_fields[] = {
+#define X(name, signature, member, kind) FIELD(daemon_status, #name, #member, FIELD_##kind, member),
+        BUS_PROPERTIES(X)
+#undef X
 };
-const size_t n_daemon_status_fields = ELEMENTS(daemon_status_fields);
+const struct bus_fields daemon_status_fields = BUS_FIELDS(status_fields);
 
 uint64_t daemon_status_bit(size_t offset)
 {
         size_t i = 0;
 
-        while (daemon_status_fields[i].offset != offset)
+        while (status_fields[i].offset != offset)
                 i++;
         return UINT64_C(1) << i;
 }
 
-static const struct bus_field seen_violation_fields[] = {
+static const struct bus_field violation_fields[] = {
         FIELD(seen_violation, "Kind", "kind", FIELD_TEXT, kind),
         FIELD(seen_violation, "Source", "source", FIELD_TEXT, source),
         FIELD(seen_violation, "Node", "node", FIELD_TEXT, node),
@@ -71,6 +45,7 @@ static const struct bus_field seen_violation_fields[] = {
         FIELD(seen_violation, "Saturated", "saturated", FIELD_BOOL, saturated),
         FIELD(seen_violation, "Text", "text", FIELD_TEXT, text),
 };
+const struct bus_fields seen_violation_fields = BUS_FIELDS(violation_fields);
 
 bool daemon_is_in_state(const struct daemon_status *s, const char *state)
 {
@@ -186,27 +161,11 @@ int bus_client_call(struct context *ctx, const char *interface, const char *memb
 
 /* --- dictionaries ---------------------------------------------------------------------------------------------------- */
 
-static int read_fields(struct context *ctx, sd_bus_message *m, const struct bus_field *fields, size_t n, void *object,
-                       uint64_t *seen)
+int bus_client_read(struct context *ctx, sd_bus_message *m, const struct bus_fields *fields, void *ret, uint64_t *seen)
 {
-        int r = bus_fields_read(ctx->arena, m, fields, n, object, seen);
+        int r = bus_fields_read(ctx->arena, m, fields, ret, seen);
 
         return r < 0 ? bus_client_complain(ctx, r) : 0;
-}
-
-int bus_client_read_status(struct context *ctx, sd_bus_message *m, struct daemon_status *ret, uint64_t *seen)
-{
-        return read_fields(ctx, m, daemon_status_fields, n_daemon_status_fields, ret, seen);
-}
-
-int bus_client_read_violation(struct context *ctx, sd_bus_message *m, struct seen_violation *ret)
-{
-        return read_fields(ctx, m, seen_violation_fields, ELEMENTS(seen_violation_fields), ret, NULL);
-}
-
-int bus_client_read_lease(struct context *ctx, sd_bus_message *m, struct seen_lease *ret)
-{
-        return read_fields(ctx, m, seen_lease_fields, n_seen_lease_fields, ret, NULL);
 }
 
 int bus_client_find(struct context *ctx, struct daemon_status *ret)
@@ -223,7 +182,7 @@ int bus_client_find(struct context *ctx, struct daemon_status *ret)
                 r = sd_bus_call(bus, call, FIND_TIMEOUT, NULL, &reply);
         if (r < 0)
                 return r == -ENOMEM || r == -ETIMEDOUT ? r : 0;
-        return bus_client_read_status(ctx, reply, ret, NULL) ?: 1;
+        return bus_client_read(ctx, reply, &daemon_status_fields, ret, NULL) ?: 1;
 }
 
 /* The port may lead to another fabric than pkeyd's: that needs a state directory of its own. */
@@ -292,24 +251,24 @@ static json_t *field_value(struct doc *d, const struct bus_field *f, const void 
 }
 
 /* Those of the fields whose bits `which` has. */
-static json_t *fields_object(struct doc *d, const struct bus_field *fields, size_t n, const void *object, uint64_t which)
+static json_t *fields_object(struct doc *d, const struct bus_fields *fields, const void *object, uint64_t which)
 {
         json_t *o = json_object();
 
-        for (size_t i = 0; i < n; i++)
+        for (size_t i = 0; i < fields->n; i++)
                 if (which & UINT64_C(1) << i)
-                        doc_add(d, o, "{s:o}", fields[i].json_key, field_value(d, &fields[i], object));
+                        doc_add(d, o, "{s:o}", fields->items[i].json_key, field_value(d, &fields->items[i], object));
         return o;
 }
 
 json_t *json_daemon_status(struct doc *d, const struct daemon_status *status, uint64_t which)
 {
-        return fields_object(d, daemon_status_fields, n_daemon_status_fields, status, which);
+        return fields_object(d, &daemon_status_fields, status, which);
 }
 
 json_t *json_violation(struct doc *d, const struct seen_violation *v)
 {
-        json_t *o = fields_object(d, seen_violation_fields, ELEMENTS(seen_violation_fields), v, UINT64_MAX);
+        json_t *o = fields_object(d, &seen_violation_fields, v, UINT64_MAX);
 
         if (!v->kind && json_object_del(o, "kind") + json_object_del(o, "count") + json_object_del(o, "ports") != 0)
                 d->failed = true;
@@ -318,9 +277,7 @@ json_t *json_violation(struct doc *d, const struct seen_violation *v)
 
 json_t *json_lease(struct doc *d, const struct seen_lease *lease, bool is_listed)
 {
-        size_t n = is_listed ? N_LISTED_LEASE_FIELDS : n_seen_lease_fields;
-
-        return fields_object(d, seen_lease_fields, n, lease, UINT64_MAX);
+        return fields_object(d, &seen_lease_fields, lease, is_listed ? LISTED_LEASE_FIELDS : UINT64_MAX);
 }
 
 void json_violations(struct doc *d, const void *result)
@@ -350,7 +307,7 @@ static int read_items(struct context *ctx, sd_bus_message *m, struct violations_
         if (!items)
                 return -ENOMEM;
         while (n < n_all && sd_bus_message_at_end(m, 0) == 0) {
-                r = bus_client_read_violation(ctx, m, &items[n]);
+                r = bus_client_read(ctx, m, &seen_violation_fields, &items[n], NULL);
                 if (r < 0)
                         return r;
                 n++;

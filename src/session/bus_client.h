@@ -16,8 +16,7 @@ struct daemon_status {
         uint64_t ports_managed, ports_right, ports_differ, ports_unreachable, links_silent, ports_frozen, names_claimed, held_bases;
         uint64_t leases, leases_releasing, last_success, violations_total, violations_since;
 };
-extern const struct bus_field daemon_status_fields[];
-extern const size_t n_daemon_status_fields;
+extern const struct bus_fields daemon_status_fields;
 /* The bit of a field in masks of fields. */
 #define DAEMON_STATUS_BIT(member) daemon_status_bit(offsetof(struct daemon_status, member))
 uint64_t daemon_status_bit(size_t offset);
@@ -27,6 +26,7 @@ struct seen_violation {
         const char *kind, *source, *node, *switch_name, *partition, *text;
         uint64_t port_guid, lid, port, p_key, count, total, n_ports, first, last, names_sender, saturated;
 };
+extern const struct bus_fields seen_violation_fields;
 
 /* What `pkeyctl violations` shows. */
 struct violations_result {
@@ -72,11 +72,8 @@ int bus_client_call(struct context *ctx, const char *interface, const char *memb
 /* Adds a finding for a negative errno of sd-bus. */
 int bus_client_complain(struct context *ctx, int r);
 
-/* Reads a{sv}. *seen (NULL: not wanted) gets bit i for each field i of daemon_status_fields that was there. */
-int bus_client_read_status(struct context *ctx, sd_bus_message *m, struct daemon_status *ret, uint64_t *seen);
-int bus_client_read_violation(struct context *ctx, sd_bus_message *m, struct seen_violation *ret);
-/* Reads a{sv} of a lease, which is empty if there is none. */
-int bus_client_read_lease(struct context *ctx, sd_bus_message *m, struct seen_lease *ret);
+/* As bus_fields_read(). The dictionary of a lease is empty if there is none. */
+int bus_client_read(struct context *ctx, sd_bus_message *m, const struct bus_fields *fields, void *ret, uint64_t *seen);
 /* What the daemon counted, of `node` and after `since` of *result, into the rest of it. Returns as bus_client_call(). */
 int violations_request(struct context *ctx, struct violations_result *result);
 /* Adds the daemon's findings to those of the context. */

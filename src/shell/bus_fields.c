@@ -6,7 +6,7 @@
 
 #include "util/vector.h"
 
-const struct bus_field seen_lease_fields[] = {
+static const struct bus_field lease_fields[] = {
         FIELD(seen_lease, "Id", "id", FIELD_TEXT, id),
         FIELD(seen_lease, "Pool", "pool", FIELD_TEXT, pool),
         FIELD(seen_lease, "State", "state", FIELD_TEXT, state),
@@ -30,7 +30,7 @@ const struct bus_field seen_lease_fields[] = {
         FIELD(seen_lease, "Members", "members", FIELD_MEMBERS, members),
         FIELD(seen_lease, "Index0", "index0", FIELD_GUIDS, index0),
 };
-const size_t n_seen_lease_fields = ELEMENTS(seen_lease_fields);
+const struct bus_fields seen_lease_fields = BUS_FIELDS(lease_fields);
 
 #define MEMBER "(ttysqqs)" /* port GUID, node GUID, port, name, index, P_Key, state */
 
@@ -110,7 +110,7 @@ static int read_value(struct arena *a, sd_bus_message *m, const struct bus_field
         return *(const char **) member ? 0 : -ENOMEM;
 }
 
-static int read_entry(struct arena *a, sd_bus_message *m, const struct bus_field *fields, size_t n, void *object, uint64_t *seen)
+static int read_entry(struct arena *a, sd_bus_message *m, const struct bus_fields *fields, void *object, uint64_t *seen)
 {
         const char *key;
         size_t i = 0;
@@ -118,21 +118,21 @@ static int read_entry(struct arena *a, sd_bus_message *m, const struct bus_field
 
         if (r < 0)
                 return r;
-        while (i < n && strcmp(fields[i].bus_key, key) != 0)
+        while (i < fields->n && strcmp(fields->items[i].bus_key, key) != 0)
                 i++;
-        if (i == n)
+        if (i == fields->n)
                 return sd_bus_message_skip(m, "v");
         if (seen)
                 *seen |= UINT64_C(1) << i;
-        return read_value(a, m, &fields[i], object);
+        return read_value(a, m, &fields->items[i], object);
 }
 
-int bus_fields_read(struct arena *a, sd_bus_message *m, const struct bus_field *fields, size_t n, void *object, uint64_t *seen)
+int bus_fields_read(struct arena *a, sd_bus_message *m, const struct bus_fields *fields, void *object, uint64_t *seen)
 {
         int r = sd_bus_message_enter_container(m, 'a', "{sv}");
 
         while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
-                r = read_entry(a, m, fields, n, object, seen);
+                r = read_entry(a, m, fields, object, seen);
                 if (r >= 0)
                         r = sd_bus_message_exit_container(m);
         }

@@ -32,6 +32,12 @@ struct bus_field {
         size_t offset;
 };
 
+struct bus_fields {
+        const struct bus_field *items;
+        size_t n;
+};
+
+#define BUS_FIELDS(array) { array, ELEMENTS(array) }
 #define FIELD(type, bus, json, kind, member) { bus, json, kind, offsetof(struct type, member) }
 
 /* The value of field f in the struct at `object`. */
@@ -73,11 +79,10 @@ struct seen_lease {
         struct seen_members members;
         struct seen_guids index0;    /* ports of members that ask for index 0 */
 };
-extern const struct bus_field seen_lease_fields[];
-extern const size_t n_seen_lease_fields;
+extern const struct bus_fields seen_lease_fields;
 
 /* Reads a{sv} into an object with these fields. *seen (NULL: not wanted) gets bit i for each field i that was there. Strings and
  * arrays live in the arena. Returns 0 or negative errno. */
-int bus_fields_read(struct arena *a, sd_bus_message *m, const struct bus_field *fields, size_t n, void *object, uint64_t *seen);
+int bus_fields_read(struct arena *a, sd_bus_message *m, const struct bus_fields *fields, void *object, uint64_t *seen);
 
 #define _cleanup_message_ _cleanup_(sd_bus_message_unrefp)

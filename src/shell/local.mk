@@ -2,6 +2,7 @@
 libpkeyd_shell_la_SOURCES += \
 	src/shell/bus_fields.c \
 	src/shell/bus_fields.h \
+	src/shell/bus_properties.h \
 	src/shell/clock.c \
 	src/shell/fabric.c \
 	src/shell/fabric.h \

@@ -22,6 +22,7 @@
  *     findings_print   findings to a stream
  *     journal_fields   entries of the journal, with fields
  *     bus_fields       dictionaries of the daemon's D-Bus interface, for its clients
+ *     bus_properties   its properties, for pkeyd, too
  *     text_diff        two texts as a unified diff, by diff(1)
  *
  * Each is thin: the core decides everything that can be decided without I/O. Shell code includes core code, never the

@@ -52,7 +52,7 @@ def compare(what, in_source, in_manual):
 
 methods = {n: (i, signature(o)) for n, i, o in re.findall(r'SD_BUS_METHOD\("(\w+)", "([^"]*)", ([^,]*),', sources)}
 signals = {n: (s, "") for n, s in re.findall(r'SD_BUS_SIGNAL\("(\w+)", "([^"]*)"', sources)}
-properties = dict(re.findall(r'^ +X\((\w+), "(\w+)", \w+\)', read("src/pkeyd/bus_status.h"), re.M))
+properties = dict(re.findall(r'^ +X\((\w+), "(\w+)", \w+, \w+\)', read("src/shell/bus_properties.h"), re.M))
 keys = dict(re.findall(r'^ +(?:KNOWN(?:_BY)?|ALWAYS)\((?:[\w.]+, )?"(\w+)", "(\w+)", [\w.]+\),', read("src/pkeyd/bus_message.c"), re.M))
 leases = read("src/pkeyd/bus_lease_message.c")
 lease_keys = dict(re.findall(r'bus_append\w*\(b, (?:"{sv}", )?"([A-Z]\w+)", "(\w)",', leases))

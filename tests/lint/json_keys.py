@@ -6,6 +6,7 @@ import re
 from lint import files, finish, problem, read
 
 MANUAL, FIELDS = "man/pkeyctl-json.5", ("src/session/bus_client.c", "src/shell/bus_fields.c")
+PROPERTIES = "src/shell/bus_properties.h"
 FOLDERS = ("src/pkeyctl/", "src/report/", "src/session/", "src/store_commands/")
 WORD = r"[a-z][a-z0-9_-]*"
 
@@ -14,6 +15,7 @@ BUILDER = r"^(?:static )?(?:\w[^\n;]*\bstruct doc \*d\b|json_t \*)[^;{]*\n\{\n(.
 used = {word: path for path in files(*FOLDERS, suffix=(".c",))
         for body in re.findall(BUILDER, read(path), re.M | re.S) for word in re.findall(r'"(%s)"' % WORD, body)}
 used.update({key: path for path in FIELDS for key in re.findall(r'FIELD\(\w+, "\w+", "(%s)"' % WORD, read(path))})
+used.update({key: PROPERTIES for key in re.findall(r'^ +X\(\w+, "\w+", (%s), \w+\)' % WORD, read(PROPERTIES), re.M)})
 
 manual = read(MANUAL)
 keys = {key for line in re.findall(r"^\.(?:It |P[qo] )?Va (.*)$", manual, re.M) for key in re.findall(WORD, line)}
