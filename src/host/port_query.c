@@ -19,11 +19,10 @@ static bool port_query_next(void *state, usec_t now, struct mad_request *ret)
         return true;
 }
 
-static void port_query_result(void *state, usec_t now, const struct mad_result *result)
+static void port_query_result(void *state, usec_t, const struct mad_result *result)
 {
         struct port_query *q = state;
 
-        (void) now;
         q->outcome = result->outcome;
         if (q->outcome == MAD_ANSWERED)
                 port_info_decode(result->data, &q->info);

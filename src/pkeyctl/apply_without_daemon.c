@@ -119,13 +119,12 @@ static void text_apply(struct context *ctx, const void *result)
 /* --- the run --------------------------------------------------------------------------------------------------------- */
 
 /* While tables are written, a signal ends the run in order; before that, at once. */
-static int on_signal(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata)
+static int on_signal(sd_event_source *, const struct signalfd_siginfo *info, void *userdata)
 {
         const struct control_event stop = { .kind = CONTROL_EVENT_STOP };
         const struct context *ctx = userdata;
         const struct control_status *status = ctx->control ? control_get_status(ctx->control) : NULL;
 
-        (void) source;
         if (!status || status->state != CONTROL_APPLYING) {
                 /* nothing was sent: end as if the signal had not been blocked */
                 fputc('\n', stderr);

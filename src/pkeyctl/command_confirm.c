@@ -23,11 +23,10 @@ static int find_daemon(struct context *ctx, struct daemon_status *ret)
 
 /* --- confirm -------------------------------------------------------------------------------------------------------- */
 
-static void text_confirmed(struct context *ctx, const void *result)
+static void text_confirmed(struct context *, const void *result)
 {
         const uint64_t *generation = result;
 
-        (void) ctx;
         printf("generation %" PRIu64 " is confirmed: it stays in force\n", *generation);
 }
 
@@ -48,14 +47,12 @@ int confirm_name_origin(struct context *ctx, struct origin *ret)
 }
 
 /* Stores the facts of the generation in force, with who confirmed it, and when. */
-static int store_confirmation(struct context *ctx, bool is_reread, struct store_transaction *t, void *userdata)
+static int store_confirmation(struct context *ctx, bool, struct store_transaction *t, void *)
 {
         const struct stored_files *files = &ctx->remembered->files;
         struct generation g = { .number = files->number, .facts = files->facts, .n_policy_bytes = files->policy_size };
         int r;
 
-        (void) is_reread;
-        (void) userdata;
         if (!ctx->remembered->policy || !generation_waits(&g.facts))
                 return findings_error(&ctx->findings, FINDING_CONFIRM_NONE, "pkeyctl history shows what was changed",
                                       "no change waits to be confirmed; nothing was done");

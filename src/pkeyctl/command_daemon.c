@@ -424,11 +424,10 @@ static int show_status(struct context *ctx)
         return bus_client_call(ctx, BUS_INTERFACE, "Status", 0, &reply, "") ?: show(ctx, EVENT_STATUS, reply);
 }
 
-static int on_signal(sd_bus_message *m, void *userdata, sd_bus_error *error)
+static int on_signal(sd_bus_message *m, void *userdata, sd_bus_error *)
 {
         const char *interface;
 
-        (void) error;
         if (sd_bus_message_is_signal(m, BUS_INTERFACE, "ReloadEnded") > 0)
                 return show(userdata, EVENT_RELOAD, m);
         if (sd_bus_message_is_signal(m, BUS_INTERFACE, "Violation") > 0)
@@ -440,13 +439,12 @@ static int on_signal(sd_bus_message *m, void *userdata, sd_bus_error *error)
 }
 
 /* pkeyd has started or stopped. */
-static int on_owner(sd_bus_message *m, void *userdata, sd_bus_error *error)
+static int on_owner(sd_bus_message *m, void *userdata, sd_bus_error *)
 {
         const char *name, *before, *now;
         struct context *ctx = userdata;
         int r;
 
-        (void) error;
         if (sd_bus_message_read(m, "sss", &name, &before, &now) < 0)
                 return 0;
         if (*now == '\0')
@@ -455,10 +453,8 @@ static int on_owner(sd_bus_message *m, void *userdata, sd_bus_error *error)
         return r < 0 ? fail(ctx, r) : 0;
 }
 
-static int on_disconnected(sd_bus_message *m, void *userdata, sd_bus_error *error)
+static int on_disconnected(sd_bus_message *, void *userdata, sd_bus_error *)
 {
-        (void) m;
-        (void) error;
         return fail(userdata, bus_client_complain(userdata, -ECONNRESET));
 }
 

@@ -153,9 +153,8 @@ void completion_add_names(struct candidates *c, enum names_kind kind, const char
 
 /* --- leases ---------------------------------------------------------------------------------------------------------- */
 
-static int add_lease(void *userdata, const char *key, const void *value, size_t n)
+static int add_lease(void *userdata, const char *key, const void *value, size_t)
 {
-        (void) n;
         if (key && value && !lease_id_problem(key + strlen(RECORDS_LEASE)))
                 candidates_add(userdata, key + strlen(RECORDS_LEASE), NULL);
         return 0;

@@ -154,13 +154,12 @@ void bus_emit_violation(struct bus *b, const struct violation_item *item)
 }
 
 /* Runs after each event and compares all properties, so that code that changes one need not emit it. */
-static int on_post(sd_event_source *source, void *userdata)
+static int on_post(sd_event_source *, void *userdata)
 {
         const char *names[BUS_STATUS_MAX_NAMES];
         struct bus *b = userdata;
         int r;
 
-        (void) source;
         b->unreported |= bus_status_update(&b->status, control_get_status(b->control), b->violations, b->fabric->name ?: "",
                                            b->policy_file);
         if (b->unreported == 0 || !b->owns_name || bus_queue_is_full(b->bus))
@@ -189,13 +188,12 @@ static int method_status(sd_bus_message *call, void *userdata, sd_bus_error *err
 }
 
 /* Root may change something, and the user that pkeyd runs as. */
-static int on_sender_user(sd_bus_message *reply, void *userdata, sd_bus_error *error)
+static int on_sender_user(sd_bus_message *reply, void *userdata, sd_bus_error *)
 {
         struct waiter *w = userdata;
         const struct bus *b = w->bus;
         uint32_t user;
 
-        (void) error;
         if (!bus_read_sender(reply, &user) || (user != 0 && user != geteuid())) {
                 waiter_refuse(w, SD_BUS_ERROR_ACCESS_DENIED, "permission denied: only root may do this");
         } else if (control_get_status(b->control)->stopping) {
@@ -366,14 +364,13 @@ static void retry_later(struct bus *b, const char *why)
         (void) timer_set(b->retry, clock_now() + b->retry_delay);
 }
 
-static int on_name(sd_bus_message *reply, void *userdata, sd_bus_error *error)
+static int on_name(sd_bus_message *reply, void *userdata, sd_bus_error *)
 {
         struct bus *b = userdata;
         const char *problem = NULL;
         char why[128];
         uint32_t result;
 
-        (void) error;
         if (sd_bus_message_is_method_error(reply, NULL))
                 problem = sd_bus_message_get_error(reply)->message ?: "the bus refused the name";
         else if (sd_bus_message_read(reply, "u", &result) < 0 || (result != NAME_PRIMARY_OWNER && result != NAME_ALREADY_OWNER))
@@ -392,20 +389,17 @@ static int on_name(sd_bus_message *reply, void *userdata, sd_bus_error *error)
         return 1;
 }
 
-static int on_disconnected(sd_bus_message *signal, void *userdata, sd_bus_error *error)
+static int on_disconnected(sd_bus_message *, void *userdata, sd_bus_error *)
 {
-        (void) signal;
-        (void) error;
         retry_later(userdata, "the bus closed the connection");
         return 0;
 }
 
 /* Whether this waits for org.pkeyd1, or has it, makes no difference; see fabric.h. */
-static int on_common_name(sd_bus_message *reply, void *userdata, sd_bus_error *error)
+static int on_common_name(sd_bus_message *reply, void *userdata, sd_bus_error *)
 {
         const struct bus *b = userdata;
 
-        (void) error;
         if (sd_bus_message_is_method_error(reply, NULL))
                 journal_event(b->journal, LOG_EVENT_DEBUG, NULL, "bus: " FABRIC_BUS_NAME ": %s", sd_bus_message_get_error(reply)->name);
         return 1;
@@ -443,13 +437,11 @@ static int connect_to_bus(struct bus *b)
         return r < 0 ? r : 0;
 }
 
-static int on_retry(sd_event_source *timer, uint64_t scheduled, void *userdata)
+static int on_retry(sd_event_source *, uint64_t, void *userdata)
 {
         struct bus *b = userdata;
         int r;
 
-        (void) timer;
-        (void) scheduled;
         disconnect(b);
         r = connect_to_bus(b);
         if (r < 0)

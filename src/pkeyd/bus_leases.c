@@ -202,12 +202,11 @@ static void ask(struct caller *c, uint32_t uid)
                 c->leases->asked(&c->request, c->leases->userdata);
 }
 
-static int on_sender_user(sd_bus_message *reply, void *userdata, sd_bus_error *error)
+static int on_sender_user(sd_bus_message *reply, void *userdata, sd_bus_error *)
 {
         struct caller *c = userdata;
         uint32_t uid;
 
-        (void) error;
         if (!bus_read_sender(reply, &uid))
                 refuse(c, 0, SD_BUS_ERROR_ACCESS_DENIED, "the bus does not know the user of the caller");
         else if (c->leases->status->stopping)
@@ -410,13 +409,12 @@ static int method_ports(sd_bus_message *call, void *userdata, sd_bus_error *erro
         return bus_ports_reply(call, l->status, error);
 }
 
-static int method_default_membership(sd_bus_message *call, void *userdata, sd_bus_error *error)
+static int method_default_membership(sd_bus_message *call, void *userdata, sd_bus_error *)
 {
         const struct bus_leases *l = userdata;
         const struct generation *g = l->status->in_force;
         enum membership m = g ? policy_default_membership(g->policy) : MEMBERSHIP_NONE;
 
-        (void) error;
         return sd_bus_reply_method_return(call, "s", m == MEMBERSHIP_NONE ? "" : m == MEMBERSHIP_LIMITED ? "limited" : "full");
 }
 

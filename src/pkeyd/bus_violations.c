@@ -110,7 +110,7 @@ static int schedule_answer(struct bus_violations *v)
         return timer_set(v->turn, v->n_calls > 0 ? v->due : USEC_INFINITY);
 }
 
-static int on_turn(sd_event_source *timer, uint64_t scheduled, void *userdata)
+static int on_turn(sd_event_source *, uint64_t, void *userdata)
 {
         _cleanup_message_ sd_bus_message *call = NULL;
         sd_bus_error error = SD_BUS_ERROR_NULL;
@@ -118,8 +118,6 @@ static int on_turn(sd_event_source *timer, uint64_t scheduled, void *userdata)
         usec_t began = clock_now(), now;
         int r;
 
-        (void) timer;
-        (void) scheduled;
         call = take_first_call(v);
         r = answer(v, call, &error);
         if (r < 0)

@@ -367,10 +367,8 @@ static void on_stage_ended(int r, void *userdata)
         feed(userdata, &(struct control_event) { .kind = CONTROL_EVENT_STAGE_ENDED, .r = r });
 }
 
-static int on_due(sd_event_source *timer, uint64_t scheduled, void *userdata)
+static int on_due(sd_event_source *, uint64_t, void *userdata)
 {
-        (void) timer;
-        (void) scheduled;
         feed(userdata, &(struct control_event) { .kind = CONTROL_EVENT_DUE });
         return 0;
 }
@@ -403,20 +401,17 @@ static void reload(struct daemon *d, const struct bus_request *q)
         feed(d, &event);
 }
 
-static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *si, void *userdata)
+static int on_hangup(sd_event_source *, const struct signalfd_siginfo *, void *userdata)
 {
-        (void) source;
-        (void) si;
         reload(userdata, &(struct bus_request) { .by.kind = ORIGIN_SIGNAL });
         return 0;
 }
 
-static int on_stop(sd_event_source *source, const struct signalfd_siginfo *si, void *userdata)
+static int on_stop(sd_event_source *, const struct signalfd_siginfo *si, void *userdata)
 {
         struct control_event event = { .kind = CONTROL_EVENT_STOP };
         struct daemon *d = userdata;
 
-        (void) source;
         if (control_get_status(d->control)->stopping)
                 _exit(1); /* the second signal: do not wait any longer */
         journal_event(&d->journal, LOG_EVENT_DEBUG, NULL, "stopping on signal %u", si->ssi_signo);

@@ -124,10 +124,8 @@ static void write_now(struct metrics_file *f)
         f->failed = r < 0;
 }
 
-static int on_due(sd_event_source *timer, uint64_t scheduled, void *userdata)
+static int on_due(sd_event_source *, uint64_t, void *userdata)
 {
-        (void) timer;
-        (void) scheduled;
         write_now(userdata);
         return 0;
 }

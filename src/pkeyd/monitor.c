@@ -365,10 +365,8 @@ void monitor_update(struct monitor *m, struct port_session *session, uint64_t n_
 
 /* --- timers ------------------------------------------------------------------------------------------------------- */
 
-static int on_timer(sd_event_source *s, uint64_t scheduled, void *userdata)
+static int on_timer(sd_event_source *, uint64_t, void *userdata)
 {
-        (void) s;
-        (void) scheduled;
         log_reports(userdata);
         return 0;
 }
@@ -385,13 +383,12 @@ static void count_local_port(const struct verbs_port *port, struct monitor *m)
                                               port->bad_p_key_counter);
 }
 
-static int on_local(sd_event_source *s, uint64_t scheduled, void *userdata)
+static int on_local(sd_event_source *s, uint64_t, void *userdata)
 {
         struct monitor *m = userdata;
         struct verbs_port port;
         usec_t interval = m->generation ? m->generation->settings->violations_interval : DEFAULT_INTERVAL;
 
-        (void) scheduled;
         /* before the first snapshot it is not known which host a port is: what is counted then would belong to none for ever */
         for (size_t i = 0; m->snapshot && i < verbs_host_n_ports(m->verbs); i++)
                 if (verbs_host_query(m->verbs, i, &port) == 0 && port.is_infiniband)

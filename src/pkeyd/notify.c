@@ -32,13 +32,11 @@ static void send_status(struct notify *n, const char *state, const char *text)
 }
 
 /* Runs while a start or a reload takes long. */
-static int on_timer(sd_event_source *timer, uint64_t scheduled, void *userdata)
+static int on_timer(sd_event_source *, uint64_t, void *userdata)
 {
         struct notify *n = userdata;
         char what[CONTROL_TEXT_MAX];
 
-        (void) timer;
-        (void) scheduled;
         (void) sd_notifyf(0, "EXTEND_TIMEOUT_USEC=%" PRIu64, (uint64_t) MORE_TIME);
         control_describe(n->control, what, sizeof(what));
         send_status(n, "", what);

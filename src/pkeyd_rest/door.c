@@ -223,12 +223,10 @@ static int reload(struct door *d)
         return put_in_force(d, s);
 }
 
-static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata)
+static int on_hangup(sd_event_source *, const struct signalfd_siginfo *, void *userdata)
 {
         struct door *d = userdata;
 
-        (void) source;
-        (void) info;
         if (!d->listeners)
                 return 0;
         (void) sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, clock_now());
@@ -240,12 +238,10 @@ static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *inf
         return 0;
 }
 
-static int on_terminate(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata)
+static int on_terminate(sd_event_source *, const struct signalfd_siginfo *, void *userdata)
 {
         struct door *d = userdata;
 
-        (void) source;
-        (void) info;
         if (!d->listeners)
                 return 0;
         (void) sd_notify(0, "STOPPING=1");

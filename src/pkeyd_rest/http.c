@@ -30,18 +30,14 @@ static void run_now(struct http_server *s)
                 http_run_soon(s);
 }
 
-static int on_readable(sd_event_source *source, int fd, uint32_t events, void *userdata)
+static int on_readable(sd_event_source *, int, uint32_t, void *userdata)
 {
-        (void) source;
-        (void) fd;
-        (void) events;
         run_now(userdata);
         return 0;
 }
 
-static int on_run(sd_event_source *source, void *userdata)
+static int on_run(sd_event_source *, void *userdata)
 {
-        (void) source;
         run_now(userdata);
         return 0;
 }
@@ -62,13 +58,11 @@ static usec_t handle_due(struct http_connection *c, usec_t now)
         return q && q->is_delayed ? MIN(c->deadline, q->answer_at) : c->deadline;
 }
 
-static int on_timer(sd_event_source *timer, uint64_t scheduled, void *userdata)
+static int on_timer(sd_event_source *, uint64_t, void *userdata)
 {
         struct http_server *s = userdata;
         usec_t now = clock_now(), next = USEC_INFINITY;
 
-        (void) timer;
-        (void) scheduled;
         s->timer_due = USEC_INFINITY;
         for (struct rest_connection *c = s->connections; c; c = c->next) {
                 usec_t due = handle_due(to_connection(c), now);
@@ -79,11 +73,10 @@ static int on_timer(sd_event_source *timer, uint64_t scheduled, void *userdata)
         return 0;
 }
 
-static int on_end(sd_event_source *source, void *userdata)
+static int on_end(sd_event_source *, void *userdata)
 {
         struct http_server *s = userdata;
 
-        (void) source;
         if (http_has_ended(s))
                 s->handlers.ended(s, s->handlers.userdata);
         return 0;

@@ -240,16 +240,12 @@ static enum MHD_Result proceed(struct http_request *q)
         return MHD_YES;
 }
 
-enum MHD_Result http_on_request(void *server, struct MHD_Connection *mhd, const char *url, const char *method, const char *version,
+enum MHD_Result http_on_request(void *, struct MHD_Connection *, const char *, const char *method, const char *,
                                 const char *bytes, size_t *n_bytes, void **request)
 {
         struct http_request *q = *request;
         enum MHD_Result result;
 
-        (void) server;
-        (void) mhd;
-        (void) url;
-        (void) version;
         if (!q || q->connection->deadline == USEC_INFINITY)
                 return MHD_NO;
         if (!q->has_begun) {
@@ -263,14 +259,11 @@ enum MHD_Result http_on_request(void *server, struct MHD_Connection *mhd, const 
         return q->connection->deadline == USEC_INFINITY && !q->is_suspended ? MHD_NO : result;
 }
 
-void http_on_completed(void *server, struct MHD_Connection *mhd, void **request, enum MHD_RequestTerminationCode code)
+void http_on_completed(void *, struct MHD_Connection *, void **request, enum MHD_RequestTerminationCode)
 {
         struct http_request *q = *request;
         struct http_connection *c;
 
-        (void) server;
-        (void) mhd;
-        (void) code;
         *request = NULL;
         if (!q)
                 return;

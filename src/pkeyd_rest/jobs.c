@@ -162,11 +162,10 @@ static void run_soon(struct jobs *j)
         (void) sd_event_source_set_enabled(j->run, SD_EVENT_ONESHOT);
 }
 
-static int on_answer(sd_bus_message *m, void *userdata, sd_bus_error *error)
+static int on_answer(sd_bus_message *m, void *userdata, sd_bus_error *)
 {
         struct job *job = userdata;
 
-        (void) error;
         job->answer = sd_bus_message_ref(m);
         job->call = sd_bus_slot_unref(job->call);
         run_soon(job->jobs);
@@ -356,11 +355,10 @@ static void run_slot(struct job **slot, struct queue *waiting)
         }
 }
 
-static int on_run(sd_event_source *source, void *userdata)
+static int on_run(sd_event_source *, void *userdata)
 {
         struct jobs *j = userdata;
 
-        (void) source;
         for (size_t i = 0; i < MAX_READS; i++)
                 run_slot(&j->reading[i], &j->reads);
         for (struct pool **i = &j->pools; *i;) {

@@ -39,10 +39,8 @@ static void set_enabled(struct listeners *l, int enabled)
                 (void) sd_event_source_set_enabled(l->items[i].io, enabled);
 }
 
-static int on_timer(sd_event_source *timer, uint64_t scheduled, void *userdata)
+static int on_timer(sd_event_source *, uint64_t, void *userdata)
 {
-        (void) timer;
-        (void) scheduled;
         set_enabled(userdata, SD_EVENT_ON);
         return 0;
 }
@@ -60,13 +58,11 @@ static bool is_harmless(int error)
         return error == ECONNABORTED || error == EINTR || error == EPROTO || error == EAGAIN;
 }
 
-static int on_connection(sd_event_source *source, int fd, uint32_t events, void *userdata)
+static int on_connection(sd_event_source *, int fd, uint32_t, void *userdata)
 {
         struct listener *item = userdata;
         struct listeners *l = item->all;
 
-        (void) source;
-        (void) events;
         for (size_t i = 0; i < BATCH; i++) {
                 struct sockaddr_storage address = {};
                 socklen_t n = sizeof(address);

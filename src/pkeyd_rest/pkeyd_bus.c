@@ -54,10 +54,8 @@ static void retry_later(struct pkeyd_bus *b, const char *why)
         (void) timer_set(b->retry, clock_now() + RETRY);
 }
 
-static int on_disconnected(sd_bus_message *signal, void *userdata, sd_bus_error *error)
+static int on_disconnected(sd_bus_message *, void *userdata, sd_bus_error *)
 {
-        (void) signal;
-        (void) error;
         retry_later(userdata, "the bus closed the connection");
         return 0;
 }
@@ -88,10 +86,8 @@ static void reconnect(struct pkeyd_bus *b)
         }
 }
 
-static int on_retry(sd_event_source *timer, uint64_t scheduled, void *userdata)
+static int on_retry(sd_event_source *, uint64_t, void *userdata)
 {
-        (void) timer;
-        (void) scheduled;
         reconnect(userdata);
         return 0;
 }

@@ -140,9 +140,8 @@ void doc_done(struct doc *d)
 }
 
 /* jansson writes a few bytes at a time. */
-static int print_bytes(const char *bytes, size_t n, void *userdata)
+static int print_bytes(const char *bytes, size_t n, void *)
 {
-        (void) userdata;
         return fwrite_unlocked(bytes, 1, n, stdout) == n ? 0 : -1;
 }
 

@@ -94,11 +94,10 @@ void output_sentence(struct context *ctx, const char *text)
                 puts(text);
 }
 
-static void text_refusal(struct context *ctx, const void *result)
+static void text_refusal(struct context *ctx, const void *)
 {
         char count[64];
 
-        (void) result;
         findings_print_count(&ctx->findings, count, sizeof(count));
         fprintf(stderr, "%s; %s\n", count,
                 ctx->writing         ? "the run ended early; pkeyctl verify shows which tables differ"

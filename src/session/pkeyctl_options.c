@@ -149,11 +149,10 @@ static void read_membership(struct findings *findings, const char *text, void *o
 }
 
 /* Which other format a command has is in the table of commands. */
-static void read_format(struct findings *findings, const char *text, void *options)
+static void read_format(struct findings *, const char *text, void *options)
 {
         struct options *o = options;
 
-        (void) findings;
         o->format = text;
         o->json = o->json || strcmp(text, "json") == 0;
 }

@@ -64,29 +64,23 @@ static void turn(struct port_session *s)
                 s->handlers.stage_ended(r, s->handlers.userdata);
 }
 
-static int on_received(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+static int on_received(sd_event_source *, int, uint32_t, void *userdata)
 {
-        (void) source;
-        (void) fd;
-        (void) revents;
         turn(userdata);
         return 0;
 }
 
-static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
+static int on_timer(sd_event_source *, uint64_t, void *userdata)
 {
         struct port_session *s = userdata;
 
-        (void) source;
-        (void) usec;
         s->armed = USEC_INFINITY;
         turn(s);
         return 0;
 }
 
-static int on_wake(sd_event_source *source, void *userdata)
+static int on_wake(sd_event_source *, void *userdata)
 {
-        (void) source;
         turn(userdata);
         return 0;
 }

@@ -118,13 +118,11 @@ static void pass_on(struct device *d, const struct ibv_async_event *event)
 }
 
 /* If the descriptor fails, the device has failed. */
-static int on_readable(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+static int on_readable(sd_event_source *, int, uint32_t revents, void *userdata)
 {
         struct device *d = userdata;
         struct ibv_async_event event;
 
-        (void) source;
-        (void) fd;
         for (unsigned i = 0; i < MAX_EVENTS && !d->fatal; i++) {
                 if (ibv_get_async_event(d->context, &event) != 0) {
                         if (errno == EAGAIN || errno == EINTR)

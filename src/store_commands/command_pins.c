@@ -374,21 +374,19 @@ static void text_to_drop(const struct pin_changes *c)
                         printf("'%s' is pinned to 0x%016" PRIx64 "\n", c->before.items[i].name.description, c->before.items[i].node.v);
 }
 
-static void text_dropped(struct context *ctx, const void *result)
+static void text_dropped(struct context *, const void *result)
 {
         const struct pin_changes *c = result;
         uint32_t n = count_dropped(c);
 
-        (void) ctx;
         printf("%u pin%s of '%s' dropped; the next sweep of pkeyd binds the name anew\n", n, text_plural(n), c->dropped);
 }
 
-static int drop_name(struct context *ctx, bool is_reread, struct store_transaction *t, void *userdata)
+static int drop_name(struct context *ctx, bool, struct store_transaction *t, void *userdata)
 {
         const struct pin_changes *c = userdata;
         int r = pins_drop(&ctx->remembered->pins, c->dropped);
 
-        (void) is_reread;
         if (r < 0)
                 return r;
         records_put_pins(t, &ctx->remembered->pins);

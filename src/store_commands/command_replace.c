@@ -193,13 +193,12 @@ static int move_pin(struct context *ctx, struct replacement *r)
         return e;
 }
 
-static int store_replacement(struct context *ctx, bool is_reread, struct store_transaction *t, void *userdata)
+static int store_replacement(struct context *ctx, bool, struct store_transaction *t, void *userdata)
 {
         struct remembered *m = ctx->remembered;
         struct replacement *r = userdata;
         int e = r->name ? move_pin(ctx, r) : 0;
 
-        (void) is_reread;
         e = e ?: vouches_store(ctx, nothing_of(r), t, &r->vouches);
         if (e < 0)
                 return e;

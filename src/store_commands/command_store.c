@@ -11,11 +11,10 @@ struct copied {
         const struct state_copy *copy;
 };
 
-static void text_copied(struct context *ctx, const void *result)
+static void text_copied(struct context *, const void *result)
 {
         const struct copied *r = result;
 
-        (void) ctx;
         printf("%zu record%s copied from %s to %s", r->copy->n, text_plural(r->copy->n), r->from, r->to);
         if (r->copy->kept)
                 printf("; state.db is now %s", r->copy->kept);

@@ -665,7 +665,7 @@ WRONGS += [
     # SM tracking
     Wrong("query-unsent-is-silent", QUERY, "if (q->outcome == MAD_UNSENT)", "if (false)"),
     Wrong("query-silent-is-unsent", QUERY, "if (q->outcome == MAD_UNSENT)", "if (q->outcome == MAD_TIMED_OUT)"),
-    Wrong("sm-asked-when-it-was-answered", QUERY, "        (void) now;\n        q->outcome = result->outcome;", "        q->asked_at = now;\n        q->outcome = result->outcome;"),
+    Wrong("sm-asked-when-it-was-answered", QUERY, "usec_t, const struct mad_result *result)\n{\n        struct port_query *q = state;\n", "usec_t now, const struct mad_result *result)\n{\n        struct port_query *q = state;\n\n        q->asked_at = now;\n"),
     Wrong("sm-asked-at-the-apply", "src/control/sweep_write.c", ".asked_at = s->query.asked_at,", ".asked_at = c->now,"),
     Wrong("sm-sets-without-a-limit", SM_FOLLOW, "                if (ret->method == MAD_SET)\n                        ret->send_before", "                if (false)\n                        ret->send_before"),
     Wrong("sm-goes-on-while-it-asks", SM_FOLLOW, "        if (g->asking)\n                return false;\n", ""),
