@@ -12,14 +12,19 @@
 
 #define NOT_AVAILABLE "pkeyd is not available: "
 
-enum stage {
-        JOB_BEGINS,
-        JOB_READS_LEASES,
-        JOB_READS_PORTS,
-        JOB_READS_DEFAULT,
-        JOB_EDITS,
-        JOB_ENDED,
+/* What a view can need, by a method of pkeyd. */
+static const struct read {
+        unsigned need; /* enum rest_needs */
+        const char *method;
+        bool is_of_pool; /* the method has a pool as argument */
+        int (*read)(struct arena *a, sd_bus_message *answer, struct rest_view *view);
+} reads[] = {
+        { REST_NEEDS_PARTITIONS, "ListWhole", true, lease_messages_read_list },
+        { REST_NEEDS_PORTS, "Ports", false, lease_messages_read_ports },
+        { REST_NEEDS_DEFAULT, "DefaultMembership", false, lease_messages_read_default },
 };
+
+enum stage { JOB_READS, JOB_EDITS, JOB_ENDED };
 
 struct job {
         struct jobs *jobs;
@@ -27,6 +32,7 @@ struct job {
         struct http_request *request; /* a reference */
         enum stage stage;
         unsigned needs;               /* enum rest_needs: what was not read yet */
+        const struct read *read;      /* the last one of JOB_READS; NULL: there was none */
         struct rest_view view;
         struct rest_reply reply;
         sd_bus_slot *call;            /* owned; NULL: none is on its way */
@@ -200,12 +206,8 @@ static int make_call(struct job *job, enum stage stage, sd_bus_message **ret)
         struct http_request *q = job->request;
         struct rest_edit edit;
 
-        if (stage == JOB_READS_LEASES)
-                return lease_messages_list(b, q->client->pool, ret);
-        if (stage == JOB_READS_PORTS)
-                return lease_messages_ports(b, ret);
-        if (stage == JOB_READS_DEFAULT)
-                return lease_messages_default(b, ret);
+        if (stage == JOB_READS)
+                return lease_messages_call(b, job->read->method, job->read->is_of_pool ? q->client->pool : NULL, ret);
         return rest_edit_make(q->arena, &job->reply.change, &job->view, &edit) ?:
                lease_messages_edit(b, q->client->pool, q->client->name, &edit, ret);
 }
@@ -285,7 +287,6 @@ static void take_error(struct job *job, sd_bus_message *m)
 static void take_answer(struct job *job)
 {
         _cleanup_message_ sd_bus_message *m = STEAL(job->answer);
-        struct arena *a = job->request->arena;
         int r;
 
         if (sd_bus_message_is_method_error(m, NULL)) {
@@ -297,9 +298,7 @@ static void take_answer(struct job *job)
                 take_edit(job, m);
                 return;
         }
-        r = job->stage == JOB_READS_LEASES ? lease_messages_read_list(a, m, &job->view)
-            : job->stage == JOB_READS_PORTS ? lease_messages_read_ports(a, m, &job->view)
-                                            : lease_messages_read_default(m, &job->view);
+        r = job->read->read(job->request->arena, m, &job->view);
         if (r < 0)
                 fail_here(job, "cannot parse pkeyd's answer: ", r);
 }
@@ -313,9 +312,20 @@ static void edit(struct job *job)
                 call(job, JOB_EDITS);
 }
 
+/* NULL: the view is complete. */
+static const struct read *next_read(const struct job *job)
+{
+        for (size_t i = 0; i < ELEMENTS(reads); i++)
+                if (job->needs & reads[i].need)
+                        return &reads[i];
+        return NULL;
+}
+
 /* Goes on as far as it can without an answer of pkeyd. */
 static void step(struct job *job)
 {
+        const struct read *next = next_read(job);
+
         if (job->call)
                 return;
         if (job->answer)
@@ -324,15 +334,10 @@ static void step(struct job *job)
                 return;
         if (!http_request_is_awaited(job->request)) {
                 job->stage = JOB_ENDED;
-        } else if (job->needs & REST_NEEDS_PARTITIONS) {
-                job->needs &= ~(unsigned) REST_NEEDS_PARTITIONS;
-                call(job, JOB_READS_LEASES);
-        } else if (job->needs & REST_NEEDS_PORTS) {
-                job->needs &= ~(unsigned) REST_NEEDS_PORTS;
-                call(job, JOB_READS_PORTS);
-        } else if (job->needs & REST_NEEDS_DEFAULT) {
-                job->needs &= ~(unsigned) REST_NEEDS_DEFAULT;
-                call(job, JOB_READS_DEFAULT);
+        } else if (next) {
+                job->needs &= ~next->need;
+                job->read = next;
+                call(job, JOB_READS);
         } else {
                 if (!job->reply.is_change)
                         handle(job);

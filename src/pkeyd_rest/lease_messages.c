@@ -11,37 +11,20 @@
 #define PORT    "(ttyqsyy)"  /* port GUID, node GUID, port, LID, host, node type, state */
 #define FINDING "(suusssss)" /* file, line, column, severity, code, text, hint, source line */
 
-static int new_call(const struct pkeyd_bus *b, const char *member, sd_bus_message **ret)
+int lease_messages_call(const struct pkeyd_bus *b, const char *method, const char *argument, sd_bus_message **ret)
 {
         const struct fabric *fabric = pkeyd_bus_fabric(b);
-        int r = sd_bus_message_new_method_call(pkeyd_bus_get(b), ret, fabric->bus_name, fabric->bus_path, INTERFACE, member);
-
-        if (r >= 0)
-                r = sd_bus_message_set_auto_start(*ret, 0);
-        return r < 0 ? r : 0;
-}
-
-int lease_messages_list(const struct pkeyd_bus *b, const char *pool, sd_bus_message **ret)
-{
         _cleanup_message_ sd_bus_message *m = NULL;
-        int r = new_call(b, "ListWhole", &m);
+        int r = sd_bus_message_new_method_call(pkeyd_bus_get(b), &m, fabric->bus_name, fabric->bus_path, INTERFACE, method);
 
         if (r >= 0)
-                r = sd_bus_message_append(m, "s", pool);
+                r = sd_bus_message_set_auto_start(m, 0);
+        if (r >= 0 && argument)
+                r = sd_bus_message_append(m, "s", argument);
         if (r < 0)
                 return r;
         *ret = STEAL(m);
         return 0;
-}
-
-int lease_messages_ports(const struct pkeyd_bus *b, sd_bus_message **ret)
-{
-        return new_call(b, "Ports", ret);
-}
-
-int lease_messages_default(const struct pkeyd_bus *b, sd_bus_message **ret)
-{
-        return new_call(b, "DefaultMembership", ret);
 }
 
 /* --- edits ------------------------------------------------------------------------------------------------------------ */
@@ -78,12 +61,10 @@ int lease_messages_edit(const struct pkeyd_bus *b, const char *pool, const char 
                         sd_bus_message **ret)
 {
         _cleanup_message_ sd_bus_message *m = NULL;
-        int r = new_call(b, edit->what ? "EditWith" : "ReleaseWith", &m);
+        int r = edit->what ? lease_messages_call(b, "EditWith", pool, &m) : lease_messages_call(b, "ReleaseWith", edit->id, &m);
 
         if (r >= 0 && edit->what)
-                r = sd_bus_message_append(m, "sssq", pool, edit->id, edit->what, edit->base);
-        else if (r >= 0)
-                r = sd_bus_message_append(m, "s", edit->id);
+                r = sd_bus_message_append(m, "ssq", edit->id, edit->what, edit->base);
         if (r >= 0 && edit->what)
                 r = append_groups(m, edit);
         if (r >= 0)
@@ -180,7 +161,7 @@ int lease_messages_read_ports(struct arena *a, sd_bus_message *m, struct rest_vi
         return r < 0 ? r : 0;
 }
 
-int lease_messages_read_default(sd_bus_message *m, struct rest_view *view)
+int lease_messages_read_default(struct arena *, sd_bus_message *m, struct rest_view *view)
 {
         const char *word;
         int r = sd_bus_message_read(m, "s", &word);

@@ -8,17 +8,16 @@
 #include "rest/rest_view.h"
 #include "shell/bus_fields.h"
 
-/* Calls of ListWhole, Ports, DefaultMembership, and EditWith or ReleaseWith; only while there is a connection. *ret owned. */
-int lease_messages_list(const struct pkeyd_bus *b, const char *pool, sd_bus_message **ret);
-int lease_messages_ports(const struct pkeyd_bus *b, sd_bus_message **ret);
-int lease_messages_default(const struct pkeyd_bus *b, sd_bus_message **ret);
+/* Calls of a method, whose first argument may be a text (NULL: none), and of EditWith or ReleaseWith; only while there is a
+ * connection. *ret owned. */
+int lease_messages_call(const struct pkeyd_bus *b, const char *method, const char *argument, sd_bus_message **ret);
 int lease_messages_edit(const struct pkeyd_bus *b, const char *pool, const char *client, const struct rest_edit *edit,
                         sd_bus_message **ret);
 
 /* Read the answers to ListWhole, Ports and DefaultMembership, and add them to a view. */
 int lease_messages_read_list(struct arena *a, sd_bus_message *m, struct rest_view *view);
 int lease_messages_read_ports(struct arena *a, sd_bus_message *m, struct rest_view *view);
-int lease_messages_read_default(sd_bus_message *m, struct rest_view *view);
+int lease_messages_read_default(struct arena *a, sd_bus_message *m, struct rest_view *view);
 
 struct lease_messages_answer {
         const char *outcome;
