@@ -9,45 +9,36 @@
 
 /* --- bodies ---------------------------------------------------------------------------------------------------------- */
 
-/* Reads the value of a key into the change. GUIDs are read at the end, because the other keys are their defaults. */
-typedef int key_reader(struct rest_exchange *x, const json_t *j);
+/* Reads the value of a key into the change. name: of the key. */
+typedef int key_reader(struct rest_exchange *x, const json_t *j, const char *name);
 
-static int read_pkey(struct rest_exchange *x, const json_t *j)
+static int read_pkey(struct rest_exchange *x, const json_t *j, const char *)
 {
         if (!json_is_string(j))
                 return rest_fail(x, 400, "pkey: is not a string (accepted: a string such as \"0x5\")");
         return rest_read_changed_p_key(x, json_string_value(j), &x->reply->change.base);
 }
 
-static int check_array(struct rest_exchange *x, const json_t *j, const char *where)
+/* GUIDs and their memberships are read at the end, because the other keys are their defaults. */
+static int check_array(struct rest_exchange *x, const json_t *j, const char *name)
 {
-        return json_is_array(j) ? 0 : rest_fail(x, 400, "%s: is not an array (accepted: an array of strings)", where);
+        return json_is_array(j) ? 0 : rest_fail(x, 400, "%s: is not an array (accepted: an array of strings)", name);
 }
 
-static int read_guids(struct rest_exchange *x, const json_t *j)
+static int read_default_membership(struct rest_exchange *x, const json_t *j, const char *name)
 {
-        return check_array(x, j, "guids");
+        return rest_read_membership(x, j, name, &x->membership);
 }
 
-static int read_memberships(struct rest_exchange *x, const json_t *j)
+static int read_index0(struct rest_exchange *x, const json_t *j, const char *name)
 {
-        return check_array(x, j, "memberships");
+        return rest_read_bool(x, j, name, &x->index0);
 }
 
-static int read_default_membership(struct rest_exchange *x, const json_t *j)
-{
-        return rest_read_membership(x, j, "membership", &x->membership);
-}
-
-static int read_index0(struct rest_exchange *x, const json_t *j)
-{
-        return rest_read_bool(x, j, "index0", &x->index0);
-}
-
-static int read_ip_over_ib(struct rest_exchange *x, const json_t *j)
+static int read_ip_over_ib(struct rest_exchange *x, const json_t *j, const char *name)
 {
         x->reply->change.has_ip_over_ib = true;
-        return rest_read_bool(x, j, "ip_over_ib", &x->reply->change.ip_over_ib);
+        return rest_read_bool(x, j, name, &x->reply->change.ip_over_ib);
 }
 
 /* Not the globs of pkeyd's own hostlists, which could mean every host. */
@@ -60,12 +51,12 @@ static int set_hosts(struct rest_exchange *x, const char *text)
         return x->hosts ? 0 : -ENOMEM;
 }
 
-static int read_hosts(struct rest_exchange *x, const json_t *j)
+static int read_hosts(struct rest_exchange *x, const json_t *j, const char *)
 {
         return set_hosts(x, json_string_value(j));
 }
 
-static int read_mtu_limit(struct rest_exchange *x, const json_t *j)
+static int read_mtu_limit(struct rest_exchange *x, const json_t *j, const char *)
 {
         json_int_t v = json_integer_value(j);
 
@@ -76,7 +67,7 @@ static int read_mtu_limit(struct rest_exchange *x, const json_t *j)
         return 0;
 }
 
-static int read_service_level(struct rest_exchange *x, const json_t *j)
+static int read_service_level(struct rest_exchange *x, const json_t *j, const char *)
 {
         json_int_t v = json_integer_value(j);
 
@@ -87,7 +78,7 @@ static int read_service_level(struct rest_exchange *x, const json_t *j)
         return 0;
 }
 
-static int read_rate_limit(struct rest_exchange *x, const json_t *j)
+static int read_rate_limit(struct rest_exchange *x, const json_t *j, const char *)
 {
         double tenths = json_number_value(j) * 10;
         uint16_t whole = tenths > 0 && tenths <= UINT16_MAX ? (uint16_t) tenths : 0;
@@ -108,7 +99,7 @@ struct key {
 };
 
 #define P_KEY       { "pkey", read_pkey, true }
-#define GUIDS       { "guids", read_guids, true }
+#define GUIDS       { "guids", check_array, true }
 #define MEMBERSHIP  { "membership", read_default_membership }
 #define IP_OVER_IB  { "ip_over_ib", read_ip_over_ib }
 #define INDEX0      { "index0", read_index0 }
@@ -144,7 +135,7 @@ static int read_keys(struct rest_exchange *x, json_t *body, const struct key *ke
                 value = json_object_get(body, keys[i].name);
                 if (!value && keys[i].is_required)
                         return rest_fail(x, 400, "the key %s is missing", keys[i].name);
-                r = value ? keys[i].read(x, value) : 0;
+                r = value ? keys[i].read(x, value, keys[i].name) : 0;
                 if (r < 0)
                         return r;
         }
@@ -204,7 +195,7 @@ static int read_change(struct rest_exchange *x, enum rest_kind kind, const struc
 /* --- routes with a body ---------------------------------------------------------------------------------------------- */
 
 static const struct key member_keys[] = {
-        P_KEY, GUIDS, MEMBERSHIP, { "memberships", read_memberships }, IP_OVER_IB, INDEX0,
+        P_KEY, GUIDS, MEMBERSHIP, { "memberships", check_array }, IP_OVER_IB, INDEX0,
 };
 
 int rest_add(struct rest_exchange *x)
