@@ -11,11 +11,11 @@ static const struct rest_rate hashes_after_failures = { .per_second = 5, .burst 
 
 struct login {
         const struct rest_conf *conf;
-        unsigned char key[32];          /* of the digests */
+        unsigned char key[32];       /* of the digests */
         struct rest_logins logins;
-        struct rest_failures *failures; /* owned */
+        struct rest_failures failures;
         struct rest_bucket hashes, hashes_after_failures;
-        struct rest_bucket *clients;    /* owned; by index of the client */
+        struct rest_bucket *clients; /* owned; by index of the client */
 };
 
 int login_new(struct login **ret)
@@ -23,9 +23,6 @@ int login_new(struct login **ret)
         _cleanup_(login_free_p) struct login *l = calloc(1, sizeof(*l));
 
         if (!l)
-                return -ENOMEM;
-        l->failures = rest_failures_new();
-        if (!l->failures)
                 return -ENOMEM;
         if (gnutls_rnd(GNUTLS_RND_KEY, l->key, sizeof(l->key)) < 0)
                 return -EIO;
@@ -37,7 +34,6 @@ struct login *login_free(struct login *l)
 {
         if (!l)
                 return NULL;
-        (void) rest_failures_free(l->failures);
         free(l->clients);
         explicit_bzero(l, sizeof(*l));
         free(l);
@@ -74,7 +70,7 @@ static int make_digest(const struct login *l, const struct login_attempt *a, str
 
 static bool may_hash(struct login *l, const struct rest_address *from, usec_t now)
 {
-        if (rest_failures_has(l->failures, from, now) &&
+        if (rest_failures_has(&l->failures, from, now) &&
             rest_bucket_take(&l->hashes_after_failures, &hashes_after_failures, now) > 0)
                 return false;
         return rest_bucket_take(&l->hashes, &all_hashes, now) == 0;
@@ -113,7 +109,7 @@ static int check_credential(struct login *l, const struct login_attempt *a, cons
         if (r == 0) {
                 rest_logins_add(&l->logins, &digest, (size_t) (ret->client - l->conf->clients), now);
         } else if (r == -EACCES) {
-                failure = rest_failures_add(l->failures, &a->from, name, n_name, now);
+                failure = rest_failures_add(&l->failures, &a->from, name, n_name, now);
                 ret->delay = failure.delay;
                 ret->n_failures = failure.n;
         }

@@ -40,27 +40,6 @@ usec_t rest_bucket_take(struct rest_bucket *b, const struct rest_rate *rate, use
 
 /* --- logins that failed ---------------------------------------------------------------------------------------------- */
 
-struct failure_entry {
-        uint64_t hash; /* of an address or a name */
-        uint64_t n;    /* 0: not used */
-        usec_t last;
-};
-
-struct rest_failures {
-        struct failure_entry items[REST_MAX_FAILURES];
-};
-
-struct rest_failures *rest_failures_new(void)
-{
-        return calloc(1, sizeof(struct rest_failures));
-}
-
-struct rest_failures *rest_failures_free(struct rest_failures *f)
-{
-        free(f);
-        return NULL;
-}
-
 static uint64_t hash_address(const struct rest_address *a)
 {
         return hash_mix(1, hash_bytes(HASH_START, (const char *) a->bytes, sizeof(a->bytes)));
@@ -71,32 +50,32 @@ static uint64_t hash_name(const char *name, size_t n)
         return hash_mix(2, hash_bytes(HASH_START, name, n));
 }
 
-static bool is_remembered(const struct failure_entry *i, usec_t now)
+static bool is_remembered(const struct rest_failure_entry *i, usec_t now)
 {
         return i->n > 0 && now - i->last < REST_FORGET_AFTER;
 }
 
 /* The entry of this hash, or the one that makes room for it. */
-static struct failure_entry *find_entry(struct rest_failures *f, uint64_t hash)
+static struct rest_failure_entry *find_entry(struct rest_failures *f, uint64_t hash)
 {
-        struct failure_entry *oldest = &f->items[0];
+        struct rest_failure_entry *oldest = &f->items[0];
 
         for (size_t i = 0; i < REST_MAX_FAILURES; i++) {
-                struct failure_entry *item = &f->items[i];
+                struct rest_failure_entry *item = &f->items[i];
 
                 if (item->n > 0 && item->hash == hash)
                         return item;
                 if (oldest->n > 0 && (item->n == 0 || item->last < oldest->last))
                         oldest = item;
         }
-        *oldest = (struct failure_entry) { .hash = hash };
+        *oldest = (struct rest_failure_entry) { .hash = hash };
         return oldest;
 }
 
 /* Counts one more. Returns the number. */
 static uint64_t count(struct rest_failures *f, uint64_t hash, usec_t now)
 {
-        struct failure_entry *item = find_entry(f, hash);
+        struct rest_failure_entry *item = find_entry(f, hash);
 
         item->n = is_remembered(item, now) ? item->n + 1 : 1;
         item->last = now;

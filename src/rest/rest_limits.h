@@ -35,17 +35,19 @@ usec_t rest_bucket_take(struct rest_bucket *b, const struct rest_rate *rate, use
  * to 8 s. Failures are forgotten a quarter of an hour after the last one. A name counts whether there is such a client or not, so
  * that the delay does not show which names exist. The table is bounded; the entry that was not used for the longest time makes
  * room. */
-struct rest_failures;
-
 #define REST_DELAY_FIRST  (250 * USEC_PER_MSEC)
 #define REST_DELAY_MAX    (8 * USEC_PER_SEC)
 #define REST_FORGET_AFTER (900 * USEC_PER_SEC)
 #define REST_MAX_FAILURES 512 /* addresses and names */
 
-/* Returns owned; NULL: out of memory. */
-struct rest_failures *rest_failures_new(void);
-struct rest_failures *rest_failures_free(struct rest_failures *f);
-DEFINE_CLEANUP(struct rest_failures *, rest_failures_free)
+/* Zeroed: none. */
+struct rest_failures {
+        struct rest_failure_entry {
+                uint64_t hash; /* of an address or a name */
+                uint64_t n;    /* 0: not used */
+                usec_t last;
+        } items[REST_MAX_FAILURES];
+};
 
 struct rest_failure {
         usec_t delay;   /* of the answer */

@@ -106,7 +106,7 @@ WRONGS = [
     Wrong("door-issuer-is-the-client", CERTIFICATE, "subject_of(&chain[0])", "subject_of(&chain[n - 1])"),
     Wrong("door-any-purpose", CERTIFICATE, "gnutls_certificate_verify_peers(session, &purpose, 1, &status)", "gnutls_certificate_verify_peers(session, &purpose, 0, &status)"),
     Wrong("door-first-limit-of-requests", LOGIN, "&l->clients[ret->client - l->conf->clients], &rate", "&l->clients[0], &rate"),
-    Wrong("door-hashes-after-failures", LOGIN, "rest_failures_has(l->failures, from, now) &&", "false &&"),
+    Wrong("door-hashes-after-failures", LOGIN, "rest_failures_has(&l->failures, from, now) &&", "false &&"),
     Wrong("door-answers-a-wrong-login-at-once", REQUEST, "        q->is_delayed = true;\n        s->n_delayed++;\n", ""),
     Wrong("door-delay-keeps-its-place", REQUEST, "                q->server->n_delayed--;\n", "                ;\n"),
     Wrong("door-requests-have-what-is-left", REQUEST, "        if (c->deadline < USEC_INFINITY)\n                c->deadline = clock_now()", "        if (false)\n                c->deadline = clock_now()"),

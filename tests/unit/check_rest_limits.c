@@ -70,7 +70,7 @@ static bool has(struct rest_failures *f, const char *from, usec_t now)
 START_TEST(growing_delays)
 {
         static const usec_t delays[] = { 250, 500, 1000, 2000, 4000, 8000, 8000, 8000 };
-        _cleanup_(rest_failures_free_p) struct rest_failures *f = rest_failures_new();
+        struct rest_failures failures = {}, *f = &failures;
         usec_t now = START;
 
         ck_assert(!has(f, "10.0.0.1", now));
@@ -94,7 +94,7 @@ END_TEST
 
 START_TEST(forgetting)
 {
-        _cleanup_(rest_failures_free_p) struct rest_failures *f = rest_failures_new();
+        struct rest_failures failures = {}, *f = &failures;
 
         (void) add_failure(f, "10.0.0.1", "a", START);
         (void) add_failure(f, "10.0.0.1", "a", START + 1);
@@ -107,7 +107,7 @@ END_TEST
 /* The table is full: what was not used for the longest time makes room. */
 START_TEST(many_failures)
 {
-        _cleanup_(rest_failures_free_p) struct rest_failures *f = rest_failures_new();
+        struct rest_failures failures = {}, *f = &failures;
         char name[32];
 
         (void) add_failure(f, "10.0.0.1", "old", START);
