@@ -47,8 +47,8 @@ struct bus {
         struct waiter *waiters[BUS_MAX_WAITERS]; /* owned */
         size_t n_waiters;
         uint64_t last_request;
-        struct bus_violations *calls;      /* owned */
-        struct bus_leases *leases;         /* owned */
+        struct bus_violations calls;
+        struct bus_leases leases;
 };
 
 /* --- callers that wait for a reload ----------------------------------------------------------------------------- */
@@ -140,9 +140,9 @@ void bus_answer(struct bus *b, const struct reload_end *end)
                         answer(b->waiters[i - 1], end);
 }
 
-struct bus_leases *bus_get_leases(const struct bus *b)
+struct bus_leases *bus_get_leases(struct bus *b)
 {
-        return b->leases;
+        return &b->leases;
 }
 
 void bus_emit_violation(struct bus *b, const struct violation_item *item)
@@ -306,7 +306,7 @@ static int method_violations(sd_bus_message *call, void *userdata, sd_bus_error 
         struct bus *b = userdata;
         int r = bus_check_queue(call, error);
 
-        return r < 0 ? r : bus_violations_take(b->calls, call, error);
+        return r < 0 ? r : bus_violations_take(&b->calls, call, error);
 }
 
 /* All methods are unprivileged for sd-bus, because its own check would block: it asks the bus and waits for the answer. */
@@ -336,8 +336,8 @@ static void disconnect(struct bus *b)
 {
         while (b->n_waiters > 0)
                 waiter_remove(b, b->waiters[0]);
-        bus_violations_drop(b->calls);
-        bus_leases_drop(b->leases);
+        bus_violations_drop(&b->calls);
+        bus_leases_drop(&b->leases);
         b->owns_name = false;
         if (!b->bus)
                 return;
@@ -431,7 +431,7 @@ static int connect_to_bus(struct bus *b)
         if (r >= 0)
                 r = sd_bus_add_object_vtable(b->bus, NULL, b->fabric->bus_path, BUS_INTERFACE, vtable, b);
         if (r >= 0)
-                r = bus_leases_connect(b->leases, b->bus, b->fabric->bus_path);
+                r = bus_leases_connect(&b->leases, b->bus, b->fabric->bus_path);
         if (r >= 0)
                 r = request_names(b);
         return r < 0 ? r : 0;
@@ -461,15 +461,14 @@ int bus_new(sd_event *event, const struct fabric *fabric, const struct control *
                 .event = event, .fabric = fabric, .journal = journal, .control = control, .violations = violations,
                 .handlers = *handlers, .policy_file = json_make_utf8(policy_file),
         };
+        bus_leases_init(&b->leases, control_get_status(control), handlers->asked_lease, handlers->userdata);
         r = b->policy_file ? 0 : -ENOMEM;
         if (r >= 0)
                 r = sd_event_add_time(event, &b->retry, CLOCK_MONOTONIC, 0, 0, on_retry, b);
         if (r >= 0)
                 r = sd_event_add_post(event, &b->post, on_post, b);
         if (r >= 0)
-                r = bus_violations_new(event, control_get_status(control), violations, &b->calls);
-        if (r >= 0)
-                r = bus_leases_new(control_get_status(control), handlers->asked_lease, handlers->userdata, &b->leases);
+                r = bus_violations_init(&b->calls, event, control_get_status(control), violations);
         if (r < 0)
                 return r;
         (void) bus_status_update(&b->status, control_get_status(control), violations, fabric->name ?: "", b->policy_file);
@@ -482,8 +481,7 @@ struct bus *bus_free(struct bus *b)
         if (!b)
                 return NULL;
         disconnect(b);
-        (void) bus_violations_free(b->calls);
-        (void) bus_leases_free(b->leases);
+        bus_violations_done(&b->calls);
         sd_event_source_disable_unref(b->retry);
         sd_event_source_disable_unref(b->post);
         free(b->policy_file);

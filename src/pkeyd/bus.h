@@ -66,6 +66,6 @@ DEFINE_CLEANUP(struct bus *, bus_free)
 /* A reload has ended: sends the signal, and answers the callers whose requests it fulfils. */
 void bus_answer(struct bus *b, const struct reload_end *end);
 /* For the answers to requests about leases; borrowed. */
-struct bus_leases *bus_get_leases(const struct bus *b);
+struct bus_leases *bus_get_leases(struct bus *b);
 /* Sends the signal. */
 void bus_emit_violation(struct bus *b, const struct violation_item *item);

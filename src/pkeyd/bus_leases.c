@@ -16,7 +16,7 @@
 #define ERROR_NO_ANSWER "org.pkeyd1.Error.NoAnswer" /* of the other head node */
 
 /* A caller that has no answer yet. */
-struct caller {
+struct bus_caller {
         struct bus_leases *leases;
         struct arena *arena;          /* owned; the names of the caller are in it */
         sd_bus_message *call;         /* owned; the texts of the request are in it */
@@ -24,18 +24,9 @@ struct caller {
         struct lease_request request;
 };
 
-struct bus_leases {
-        const struct control_status *status;
-        bus_leases_asked_t *asked;
-        void *userdata;
-        struct caller *callers[BUS_MAX_LEASE_CALLS]; /* owned */
-        size_t n_callers;
-        uint64_t last_request;
-};
-
 /* --- callers that wait ----------------------------------------------------------------------------------------------- */
 
-static void caller_remove(struct caller *c)
+static void caller_remove(struct bus_caller *c)
 {
         struct bus_leases *l = c->leases;
 
@@ -49,7 +40,7 @@ static void caller_remove(struct caller *c)
         free(c);
 }
 
-static void answer(struct caller *c, const struct lease_reply *reply)
+static void answer(struct bus_caller *c, const struct lease_reply *reply)
 {
         static const struct findings none = {};
         struct bus_builder m = bus_begin_reply(c->call);
@@ -62,7 +53,7 @@ static void answer(struct caller *c, const struct lease_reply *reply)
         caller_remove(c);
 }
 
-static struct caller *find(const struct bus_leases *l, uint64_t number)
+static struct bus_caller *find(const struct bus_leases *l, uint64_t number)
 {
         for (size_t i = 0; i < l->n_callers; i++)
                 if (l->callers[i]->request.by.request == number)
@@ -72,7 +63,7 @@ static struct caller *find(const struct bus_leases *l, uint64_t number)
 
 void bus_leases_answer(struct bus_leases *l, const struct lease_reply *reply)
 {
-        struct caller *c = find(l, reply->answer.request);
+        struct bus_caller *c = find(l, reply->answer.request);
 
         if (c)
                 answer(c, reply);
@@ -80,14 +71,14 @@ void bus_leases_answer(struct bus_leases *l, const struct lease_reply *reply)
 
 const struct lease_request *bus_leases_find(const struct bus_leases *l, uint64_t number)
 {
-        const struct caller *c = find(l, number);
+        const struct bus_caller *c = find(l, number);
 
         return c ? &c->request : NULL;
 }
 
 /* --- requests -------------------------------------------------------------------------------------------------------- */
 
-static void refuse(struct caller *c, int r, const char *error, const char *text)
+static void refuse(struct bus_caller *c, int r, const char *error, const char *text)
 {
         if (r == -ENOMEM)
                 (void) sd_bus_reply_method_errno(c->call, r, NULL);
@@ -98,20 +89,20 @@ static void refuse(struct caller *c, int r, const char *error, const char *text)
 
 void bus_leases_refuse(struct bus_leases *l, uint64_t number, const char *why)
 {
-        struct caller *c = find(l, number);
+        struct bus_caller *c = find(l, number);
 
         if (c)
                 refuse(c, 0, ERROR_NO_ANSWER, why);
 }
 
 /* Only the program that checked who its clients are may name one. */
-static bool may_name_client(const struct caller *c, uint32_t uid, const char *user)
+static bool may_name_client(const struct bus_caller *c, uint32_t uid, const char *user)
 {
         return !c->client || uid == 0 || strcmp(user, REST_USER) == 0;
 }
 
 /* Sets the names of the caller, by which leases/ decides: the client, if it names one, and the user. */
-static int identify(struct caller *c, uint32_t uid, const char *user)
+static int identify(struct bus_caller *c, uint32_t uid, const char *user)
 {
         const char **names = arena_new_array(c->arena, const char *, 2);
         struct lease_caller *by = &c->request.by;
@@ -128,7 +119,7 @@ static int identify(struct caller *c, uint32_t uid, const char *user)
 }
 
 /* Adds the names of the groups of the user. */
-static int add_groups(struct caller *c, const struct user *user)
+static int add_groups(struct bus_caller *c, const struct user *user)
 {
         struct lease_caller *by = &c->request.by;
         const char **groups, **names;
@@ -157,7 +148,7 @@ static bool has_its_share(const struct bus_leases *l, uint32_t uid)
 }
 
 /* Whether the caller may use the pool without regard to its groups. */
-static bool is_allowed_by_name(const struct caller *c)
+static bool is_allowed_by_name(const struct bus_caller *c)
 {
         const struct control_status *s = c->leases->status;
         const struct lease_request *q = &c->request;
@@ -168,7 +159,7 @@ static bool is_allowed_by_name(const struct caller *c)
         return pool && leases_allow(pool, &q->by);
 }
 
-static int look_up(struct caller *c, uint32_t uid)
+static int look_up(struct bus_caller *c, uint32_t uid)
 {
         struct user user;
         int r = user_look_up(c->arena, uid, &user);
@@ -180,7 +171,7 @@ static int look_up(struct caller *c, uint32_t uid)
 }
 
 /* The answer may come before this returns, and frees the caller. */
-static void ask(struct caller *c, uint32_t uid)
+static void ask(struct bus_caller *c, uint32_t uid)
 {
         int r;
 
@@ -204,7 +195,7 @@ static void ask(struct caller *c, uint32_t uid)
 
 static int on_sender_user(sd_bus_message *reply, void *userdata, sd_bus_error *)
 {
-        struct caller *c = userdata;
+        struct bus_caller *c = userdata;
         uint32_t uid;
 
         if (!bus_read_sender(reply, &uid))
@@ -252,7 +243,7 @@ static int take_call(struct bus_leases *l, sd_bus_message *call, const struct le
                      sd_bus_error *error)
 {
         int r = check_request(request, error);
-        struct caller *c;
+        struct bus_caller *c;
 
         if (r < 0)
                 return r;
@@ -262,7 +253,7 @@ static int take_call(struct bus_leases *l, sd_bus_message *call, const struct le
         c = calloc(1, sizeof(*c));
         if (!c)
                 return -ENOMEM;
-        *c = (struct caller) { .leases = l, .call = sd_bus_message_ref(call), .client = client, .request = *request };
+        *c = (struct bus_caller) { .leases = l, .call = sd_bus_message_ref(call), .client = client, .request = *request };
         c->request.by.request = ++l->last_request;
         l->callers[l->n_callers++] = c;
         r = bus_look_up_sender(call, on_sender_user, c, error);
@@ -436,22 +427,9 @@ static const sd_bus_vtable vtable[] = {
 
 /* --- life ------------------------------------------------------------------------------------------------------------ */
 
-int bus_leases_new(const struct control_status *status, bus_leases_asked_t *asked, void *userdata, struct bus_leases **ret)
+void bus_leases_init(struct bus_leases *l, const struct control_status *status, bus_leases_asked_t *asked, void *userdata)
 {
-        struct bus_leases *l = calloc(1, sizeof(*l));
-
-        if (!l)
-                return -ENOMEM;
         *l = (struct bus_leases) { .status = status, .asked = asked, .userdata = userdata };
-        *ret = l;
-        return 0;
-}
-
-struct bus_leases *bus_leases_free(struct bus_leases *l)
-{
-        bus_leases_drop(l);
-        free(l);
-        return NULL;
 }
 
 int bus_leases_connect(struct bus_leases *l, sd_bus *bus, const char *path)
@@ -463,6 +441,6 @@ int bus_leases_connect(struct bus_leases *l, sd_bus *bus, const char *path)
 
 void bus_leases_drop(struct bus_leases *l)
 {
-        while (l && l->n_callers > 0)
+        while (l->n_callers > 0)
                 caller_remove(l->callers[0]);
 }

@@ -28,19 +28,26 @@
 /* of one user; root may have all */
 #define BUS_MAX_LEASE_CALLS_OF_USER 32
 
-struct bus_leases;
-
 /* Gets each request of a caller; by.request is for bus_leases_answer(). */
 typedef void bus_leases_asked_t(const struct lease_request *request, void *userdata);
 
-/* Borrows status and userdata. Returns 0 or -ENOMEM; *ret owned. */
-int bus_leases_new(const struct control_status *status, bus_leases_asked_t *asked, void *userdata, struct bus_leases **ret);
-struct bus_leases *bus_leases_free(struct bus_leases *l);
-DEFINE_CLEANUP(struct bus_leases *, bus_leases_free)
+struct bus_caller; /* one that has no answer yet */
+
+struct bus_leases {
+        const struct control_status *status;
+        bus_leases_asked_t *asked;
+        void *userdata;
+        struct bus_caller *callers[BUS_MAX_LEASE_CALLS]; /* owned */
+        size_t n_callers;
+        uint64_t last_request;
+};
+
+/* Borrows status and userdata. Ends with bus_leases_drop(). */
+void bus_leases_init(struct bus_leases *l, const struct control_status *status, bus_leases_asked_t *asked, void *userdata);
 
 /* Adds the interface to the object at `path` of a new connection. Returns 0 or negative errno. */
 int bus_leases_connect(struct bus_leases *l, sd_bus *bus, const char *path);
-/* Forgets the callers, after the connection was lost. l may be NULL. */
+/* Forgets the callers, after the connection was lost. */
 void bus_leases_drop(struct bus_leases *l);
 
 /* Answers the caller. */

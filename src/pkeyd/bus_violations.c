@@ -15,15 +15,6 @@
 #define ACCURACY USEC_PER_MSEC
 #define REST     9         /* times the duration of an answer, so that answers take at most a tenth of the daemon's time */
 
-struct bus_violations {
-        const struct control_status *status;
-        const struct violation_list *list;
-        sd_event_source *turn;                      /* answers the next call */
-        usec_t due;                                 /* the earliest time for that */
-        sd_bus_message *calls[BUS_MAX_VIOLATIONS];  /* owned, the oldest first */
-        size_t n_calls;
-};
-
 /* --- one answer ------------------------------------------------------------------------------------------------- */
 
 /* Collects the latest BUS_MAX_RECORDS records; with `node` those of them that concern it. */
@@ -168,38 +159,26 @@ int bus_violations_take(struct bus_violations *v, sd_bus_message *call, sd_bus_e
 
 void bus_violations_drop(struct bus_violations *v)
 {
-        while (v && v->n_calls > 0)
+        while (v->n_calls > 0)
                 sd_bus_message_unref(take_first_call(v));
-        if (v)
+        if (v->turn)
                 (void) schedule_answer(v);
 }
 
-int bus_violations_new(sd_event *event, const struct control_status *status, const struct violation_list *list,
-                       struct bus_violations **ret)
+int bus_violations_init(struct bus_violations *v, sd_event *event, const struct control_status *status,
+                        const struct violation_list *list)
 {
-        _cleanup_(bus_violations_free_p) struct bus_violations *v = calloc(1, sizeof(*v));
         int r;
 
-        if (!v)
-                return -ENOMEM;
         *v = (struct bus_violations) { .status = status, .list = list };
         r = sd_event_add_time(event, &v->turn, CLOCK_MONOTONIC, 0, ACCURACY, on_turn, v);
         if (r >= 0)
                 r = sd_event_source_set_priority(v->turn, PRIORITY);
-        if (r >= 0)
-                r = schedule_answer(v);
-        if (r < 0)
-                return r;
-        *ret = STEAL(v);
-        return 0;
+        return r < 0 ? r : schedule_answer(v);
 }
 
-struct bus_violations *bus_violations_free(struct bus_violations *v)
+void bus_violations_done(struct bus_violations *v)
 {
-        if (!v)
-                return NULL;
         bus_violations_drop(v);
         sd_event_source_disable_unref(v->turn);
-        free(v);
-        return NULL;
 }

@@ -16,15 +16,22 @@
 #define BUS_MAX_VIOLATIONS 16   /* calls that wait */
 #define BUS_MAX_RECORDS    4096 /* of one answer */
 
-struct bus_violations;
+struct bus_violations {
+        const struct control_status *status;
+        const struct violation_list *list;
+        sd_event_source *turn;                      /* answers the next call */
+        usec_t due;                                 /* the earliest time for that */
+        sd_bus_message *calls[BUS_MAX_VIOLATIONS];  /* owned, the oldest first */
+        size_t n_calls;
+};
 
-/* Borrows all. Returns 0, -ENOMEM or an error of the event loop; *ret owned. */
-int bus_violations_new(sd_event *event, const struct control_status *status, const struct violation_list *list,
-                       struct bus_violations **ret);
-struct bus_violations *bus_violations_free(struct bus_violations *v);
-DEFINE_CLEANUP(struct bus_violations *, bus_violations_free)
+/* Borrows all. Returns 0 or an error of the event loop. */
+int bus_violations_init(struct bus_violations *v, sd_event *event, const struct control_status *status,
+                        const struct violation_list *list);
+/* Zeroed: nothing to do. */
+void bus_violations_done(struct bus_violations *v);
 
 /* Handles the call as an sd-bus method: queues it, with a reference, and returns 1, or refuses it at once with an error. */
 int bus_violations_take(struct bus_violations *v, sd_bus_message *call, sd_bus_error *error);
-/* Empties the queue, after the connection was lost. v may be NULL. */
+/* Empties the queue, after the connection was lost. */
 void bus_violations_drop(struct bus_violations *v);

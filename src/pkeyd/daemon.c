@@ -34,12 +34,12 @@ struct daemon {
         struct state state;
         char load_problem[320]; /* why the generation in force could not be loaded last; "": it could */
         struct verbs_host *verbs;
-        struct notify *notify;
+        struct notify notify;
         struct bus *bus;
-        struct forward *forward; /* NULL: no other head node shares the store */
+        struct forward forward;
         struct monitor *monitor;
         struct violation_list violations;
-        struct metrics_file *metrics;
+        struct metrics_file metrics;
         uint64_t n_plans;
         usec_t plan_duration;   /* of the last plan */
         int r;                  /* from CONTROL_EXIT */
@@ -251,13 +251,13 @@ static void pass_on(struct daemon *d, uint64_t request)
         struct bus_leases *leases = bus_get_leases(d->bus);
         const struct lease_request *q = bus_leases_find(leases, request);
 
-        if (q && forward_ask(d->forward, q) < 0)
+        if (q && forward_ask(&d->forward, q) < 0)
                 bus_leases_refuse(leases, request, strerror(ENOMEM));
 }
 
 static void answer_lease(struct daemon *d, const struct lease_reply *reply)
 {
-        if (forward_reply(d->forward, reply))
+        if (forward_reply(&d->forward, reply))
                 return;
         if (reply->answer.outcome == LEASE_ELSEWHERE)
                 pass_on(d, reply->answer.request);
@@ -348,9 +348,9 @@ static void feed(struct daemon *d, struct control_event *event)
         }
         (void) timer_set(d->due, control_due(d->control));
         monitor_update(d->monitor, d->port.session, d->port.n_opened);
-        metrics_file_update(d->metrics);
-        notify_update(d->notify);
-        forward_update(d->forward);
+        metrics_file_update(&d->metrics);
+        notify_update(&d->notify);
+        forward_update(&d->forward);
 }
 
 /* --- event sources ------------------------------------------------------------------------------------------------ */
@@ -388,7 +388,7 @@ static void reload(struct daemon *d, const struct bus_request *q)
 
         if (control_get_status(d->control)->stopping)
                 return;
-        notify_reloading(d->notify);
+        notify_reloading(&d->notify);
         r = a ? load_generation(d->options, NULL, &findings, &g) : -ENOMEM;
         r = r ?: check_port(d, g, &findings);
         if (r == 0) {
@@ -466,7 +466,7 @@ static void on_settled(void *userdata)
 {
         struct daemon *d = userdata;
 
-        notify_settled(d->notify);
+        notify_settled(&d->notify);
 }
 
 static void on_reported(const struct violation_item *item, void *userdata)
@@ -480,7 +480,7 @@ static void on_counted(bool logged, void *userdata)
 {
         struct daemon *d = userdata;
 
-        metrics_file_violations(d->metrics, logged);
+        metrics_file_violations(&d->metrics, logged);
 }
 
 static void collect_metrics(struct metrics *m, void *userdata)
@@ -520,15 +520,15 @@ static int add_parts(struct daemon *d)
         const struct bus_handlers of_bus = {
                 .asked = on_asked, .asked_lease = on_asked_lease, .settled = on_settled, .userdata = d,
         };
-        int r = verbs_host_new(d->event, on_verbs, d, &d->verbs) ?: notify_new(d->event, d->control, &d->notify) ?:
-                metrics_file_new(d->event, d->options->fabric.name, d->control, &d->journal, collect_metrics, d, &d->metrics) ?:
+        int r = verbs_host_new(d->event, on_verbs, d, &d->verbs) ?: notify_init(&d->notify, d->event, d->control) ?:
+                metrics_file_init(&d->metrics, d->event, d->options->fabric.name, d->control, &d->journal, collect_metrics, d) ?:
                 monitor_new(d->event, d->control, d->verbs, &d->journal, &of_monitor, &d->monitor);
 
         if (r < 0)
                 return r;
         monitor_list(d->monitor, &d->violations);
         if (d->state.etcd)
-                r = forward_new(d->event, d->state.etcd, control_get_status(d->control), &of_forward, &d->forward);
+                r = forward_init(&d->forward, d->event, d->state.etcd, control_get_status(d->control), &of_forward);
         return r < 0 ? r : bus_new(d->event, &d->options->fabric, d->control, &d->violations, &d->journal, d->options->policy_file,
                        &of_bus, &d->bus);
 }
@@ -630,10 +630,10 @@ static void done(struct daemon *d)
 {
         opened_port_close(&d->port); /* first, since its stage may use what is freed below */
         (void) bus_free(d->bus);
-        (void) forward_free(d->forward);
+        forward_done(&d->forward);
         (void) monitor_free(d->monitor);
-        (void) metrics_file_free(d->metrics);
-        (void) notify_free(d->notify);
+        metrics_file_done(&d->metrics);
+        notify_done(&d->notify);
         verbs_host_free(d->verbs);
         (void) control_free(d->control);
         state_close(&d->state);

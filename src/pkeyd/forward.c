@@ -10,12 +10,6 @@
 #define FOREIGN (UINT64_C(1) << 63) /* in the number of a request of the other head node; the rest is its ID in the mailbox */
 #define SPARE   30u /* seconds that a caller waits for the other head node, in addition to what it asked for */
 
-struct forward {
-        const struct control_status *status;
-        struct forward_handlers handlers;
-        struct etcd_mailbox *mailbox;
-};
-
 /* A request that cannot be parsed stays in the mailbox: the next process that serves it may have another version. */
 static void on_asked(uint64_t id, const char *text, void *userdata)
 {
@@ -82,7 +76,7 @@ bool forward_reply(struct forward *f, const struct lease_reply *reply)
 {
         uint64_t request = reply->answer.request;
 
-        if (!f || !(request & FOREIGN))
+        if (!f->mailbox || !(request & FOREIGN))
                 return false;
         if (reply->answer.outcome <= LEASE_REFUSED) {
                 _cleanup_json_ json_t *o = lease_reply_to_json(reply);
@@ -96,31 +90,18 @@ bool forward_reply(struct forward *f, const struct lease_reply *reply)
 
 void forward_update(struct forward *f)
 {
-        if (f)
+        if (f->mailbox)
                 etcd_mailbox_serve(f->mailbox, f->status->in_force && !f->status->guest && !f->status->stopping);
 }
 
-int forward_new(sd_event *event, const struct etcd_config *etcd, const struct control_status *status,
-                const struct forward_handlers *handlers, struct forward **ret)
+int forward_init(struct forward *f, sd_event *event, const struct etcd_config *etcd, const struct control_status *status,
+                 const struct forward_handlers *handlers)
 {
-        _cleanup_(forward_free_p) struct forward *f = calloc(1, sizeof(*f));
-        int r;
-
-        if (!f)
-                return -ENOMEM;
-        f->status = status;
-        f->handlers = *handlers;
-        r = etcd_mailbox_new(event, etcd, &(struct etcd_mailbox_handlers) { on_asked, on_answered, f }, &f->mailbox);
-        if (r < 0)
-                return r;
-        *ret = STEAL(f);
-        return 0;
+        *f = (struct forward) { .status = status, .handlers = *handlers };
+        return etcd_mailbox_new(event, etcd, &(struct etcd_mailbox_handlers) { on_asked, on_answered, f }, &f->mailbox);
 }
 
-struct forward *forward_free(struct forward *f)
+void forward_done(struct forward *f)
 {
-        if (f)
-                (void) etcd_mailbox_free(f->mailbox);
-        free(f);
-        return NULL;
+        f->mailbox = etcd_mailbox_free(f->mailbox);
 }

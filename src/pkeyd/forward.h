@@ -16,8 +16,6 @@
 #include "control/control.h"
 #include "etcd/etcd.h"
 
-struct forward;
-
 struct forward_handlers {
         /* Of the other head node; forward_reply() answers it. */
         void (*asked)(const struct lease_request *q, void *userdata);
@@ -27,16 +25,21 @@ struct forward_handlers {
         void *userdata;
 };
 
-/* Borrows all but the handlers. Returns 0, -ENOMEM or a negative errno. */
-int forward_new(sd_event *event, const struct etcd_config *etcd, const struct control_status *status,
-                const struct forward_handlers *handlers, struct forward **ret);
-/* Accepts NULL, returns NULL. */
-struct forward *forward_free(struct forward *f);
-DEFINE_CLEANUP(struct forward *, forward_free)
+/* Zeroed: no other head node shares the store. Then there are no requests to pass on. */
+struct forward {
+        const struct control_status *status;
+        struct forward_handlers handlers;
+        struct etcd_mailbox *mailbox;
+};
 
-/* After each event: whether this host writes, and so carries out requests, may have changed. Accepts NULL. */
+/* Borrows all but the handlers. Returns 0, -ENOMEM or a negative errno. */
+int forward_init(struct forward *f, sd_event *event, const struct etcd_config *etcd, const struct control_status *status,
+                 const struct forward_handlers *handlers);
+void forward_done(struct forward *f);
+
+/* After each event: whether this host writes, and so carries out requests, may have changed. */
 void forward_update(struct forward *f);
 /* Returns 0 or -ENOMEM. */
 int forward_ask(struct forward *f, const struct lease_request *q);
-/* False: it does not answer a request of the other head node. Accepts NULL. */
+/* False: it does not answer a request of the other head node. */
 bool forward_reply(struct forward *f, const struct lease_reply *reply);

@@ -16,21 +16,6 @@
 
 #define HEAD_SIZE 4096 /* has the first series */
 
-struct metrics_file {
-        const char *fabric;      /* NULL: none */
-        const struct control *control;
-        const struct journal *journal;
-        metrics_collector collect;
-        void *userdata;
-        sd_event_source *due;
-        usec_t started;          /* CLOCK_REALTIME */
-        uint64_t n_sweeps;       /* when the file was last written */
-        size_t n_file_errors;
-        char *path;              /* the last file that was written, or should have been; NULL: none */
-        bool is_written;         /* that file is pkeyd's */
-        bool failed;             /* the last write to that path, which was logged */
-};
-
 /* --- writing ---------------------------------------------------------------------------------------------------- */
 
 /* Whether the file has the numbers of another fabric, which its series name: two of them would overwrite each other's. */
@@ -156,31 +141,21 @@ void metrics_file_update(struct metrics_file *f)
 
 /* --- life ------------------------------------------------------------------------------------------------------- */
 
-struct metrics_file *metrics_file_free(struct metrics_file *f)
+int metrics_file_init(struct metrics_file *f, sd_event *event, const char *fabric, const struct control *control,
+                      const struct journal *journal, metrics_collector *collect, void *userdata)
 {
-        if (!f)
-                return NULL;
-        sd_event_source_disable_unref(f->due);
-        free(f->path);
-        free(f);
-        return NULL;
-}
-
-int metrics_file_new(sd_event *event, const char *fabric, const struct control *control, const struct journal *journal,
-                     metrics_collector collector, void *userdata, struct metrics_file **ret)
-{
-        _cleanup_(metrics_file_free_p) struct metrics_file *f = calloc(1, sizeof(*f));
         int r;
 
-        if (!f)
-                return -ENOMEM;
         *f = (struct metrics_file) {
-                .fabric = fabric, .control = control, .journal = journal, .collect = collector, .userdata = userdata,
+                .fabric = fabric, .control = control, .journal = journal, .collect = collect, .userdata = userdata,
                 .started = clock_wall(),
         };
         r = sd_event_add_time(event, &f->due, CLOCK_MONOTONIC, clock_now() + EVERY, 0, on_due, f);
-        if (r < 0)
-                return r;
-        *ret = STEAL(f);
-        return 0;
+        return r < 0 ? r : 0;
+}
+
+void metrics_file_done(struct metrics_file *f)
+{
+        sd_event_source_disable_unref(f->due);
+        free(f->path);
 }

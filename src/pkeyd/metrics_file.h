@@ -13,16 +13,29 @@
 #include "metrics/metrics.h"
 #include "pkeyd/journal.h"
 
-struct metrics_file;
-
 /* Fills in what control does not know: MADs, plan_duration and violations. The rest is filled in already. */
-typedef void (*metrics_collector)(struct metrics *m, void *userdata);
+typedef void metrics_collector(struct metrics *m, void *userdata);
 
-/* Borrows all. fabric: its name; NULL: none. Returns 0 or negative errno; *ret owned. */
-int metrics_file_new(sd_event *event, const char *fabric, const struct control *control, const struct journal *journal,
-                     metrics_collector collect, void *userdata, struct metrics_file **ret);
-struct metrics_file *metrics_file_free(struct metrics_file *f);
-DEFINE_CLEANUP(struct metrics_file *, metrics_file_free)
+struct metrics_file {
+        const char *fabric;      /* NULL: none */
+        const struct control *control;
+        const struct journal *journal;
+        metrics_collector *collect;
+        void *userdata;
+        sd_event_source *due;
+        usec_t started;          /* CLOCK_REALTIME */
+        uint64_t n_sweeps;       /* when the file was last written */
+        size_t n_file_errors;
+        char *path;              /* the last file that was written, or should have been; NULL: none */
+        bool is_written;         /* that file is pkeyd's */
+        bool failed;             /* the last write to that path, which was logged */
+};
+
+/* Borrows all. fabric: its name; NULL: none. Returns 0 or negative errno. */
+int metrics_file_init(struct metrics_file *f, sd_event *event, const char *fabric, const struct control *control,
+                      const struct journal *journal, metrics_collector *collect, void *userdata);
+/* Zeroed: nothing to do. */
+void metrics_file_done(struct metrics_file *f);
 
 /* To be called after each event of control: writes the file if a sweep has ended or files were refused. */
 void metrics_file_update(struct metrics_file *f);

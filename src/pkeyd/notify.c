@@ -13,14 +13,6 @@
 
 #define MAX_STATUS 3800 /* bytes; systemd ignores a message of more than 4096 bytes, and READY=1 with it */
 
-struct notify {
-        const struct control *control;
-        sd_event_source *timer;
-        bool settled;                    /* clients can call the daemon, or it is known that they cannot */
-        bool ready, reloading, stopping; /* as last sent */
-        char *text;                      /* as last sent; owned; NULL: none yet */
-};
-
 static void send_status(struct notify *n, const char *state, const char *text)
 {
         if (!*state && n->text && strcmp(n->text, text) == 0)
@@ -76,27 +68,17 @@ void notify_settled(struct notify *n)
         notify_update(n);
 }
 
-int notify_new(sd_event *event, const struct control *control, struct notify **ret)
+int notify_init(struct notify *n, sd_event *event, const struct control *control)
 {
-        _cleanup_(notify_free_p) struct notify *n = calloc(1, sizeof(*n));
         int r;
 
-        if (!n)
-                return -ENOMEM;
-        n->control = control;
+        *n = (struct notify) { .control = control };
         r = sd_event_add_time(event, &n->timer, CLOCK_MONOTONIC, clock_now() + INTERVAL, 0, on_timer, n);
-        if (r < 0)
-                return r;
-        *ret = STEAL(n);
-        return 0;
+        return r < 0 ? r : 0;
 }
 
-struct notify *notify_free(struct notify *n)
+void notify_done(struct notify *n)
 {
-        if (!n)
-                return NULL;
         sd_event_source_disable_unref(n->timer);
         free(n->text);
-        free(n);
-        return NULL;
 }

@@ -10,12 +10,18 @@
 
 #include "control/control.h"
 
-struct notify;
+struct notify {
+        const struct control *control;
+        sd_event_source *timer;
+        bool settled;                    /* clients can call the daemon, or it is known that they cannot */
+        bool ready, reloading, stopping; /* as last sent */
+        char *text;                      /* as last sent; owned; NULL: none yet */
+};
 
-/* Borrows event loop and control. Returns 0 or negative errno; *ret owned. */
-int notify_new(sd_event *event, const struct control *control, struct notify **ret);
-struct notify *notify_free(struct notify *n);
-DEFINE_CLEANUP(struct notify *, notify_free)
+/* Borrows event loop and control. Returns 0 or negative errno. */
+int notify_init(struct notify *n, sd_event *event, const struct control *control);
+/* Zeroed: nothing to do. */
+void notify_done(struct notify *n);
 
 /* To be called before the files are loaded again. */
 void notify_reloading(struct notify *n);

@@ -15,7 +15,7 @@
 
 static sd_event *event;
 static sd_bus *server, *client;
-static struct bus_violations *violations;
+static struct bus_violations violations;
 static usec_t now, duration; /* the time of the clock, and how long collecting records takes */
 static unsigned n_collected;
 static char seen[MAX_SEEN][512]; /* the answers in their order: the name of the call, and the error */
@@ -122,11 +122,11 @@ static void setup(void)
         now = 1;
         ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
         ck_assert_int_ge(sd_event_new(&event), 0);
-        ck_assert_int_eq(bus_violations_new(event, &status, &list, &violations), 0);
+        ck_assert_int_eq(bus_violations_init(&violations, event, &status, &list), 0);
         ck_assert_int_ge(sd_bus_new(&server), 0);
         ck_assert_int_ge(sd_bus_set_fd(server, ends[0], ends[0]), 0);
         ck_assert_int_ge(sd_bus_set_server(server, 1, id), 0);
-        ck_assert_int_ge(sd_bus_add_object_vtable(server, NULL, PATH, INTERFACE, vtable, violations), 0);
+        ck_assert_int_ge(sd_bus_add_object_vtable(server, NULL, PATH, INTERFACE, vtable, &violations), 0);
         ck_assert_int_ge(sd_bus_new(&client), 0);
         ck_assert_int_ge(sd_bus_set_fd(client, ends[1], ends[1]), 0);
         ck_assert_int_ge(sd_bus_start(server), 0);
@@ -139,7 +139,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-        (void) bus_violations_free(violations);
+        bus_violations_done(&violations);
         (void) sd_bus_close_unref(client);
         (void) sd_bus_close_unref(server);
         sd_event_unref(event);
@@ -245,7 +245,7 @@ START_TEST(nobody_waits_any_more)
         violations_of("again", ":1.1", "");
         while (n_seen < 2)
                 ck_assert_int_ge(sd_event_run(event, UINT64_MAX), 0);
-        bus_violations_drop(violations);
+        bus_violations_drop(&violations);
         violations_of("next", ":1.1", "");
         while (n_seen < 3)
                 ck_assert_int_ge(sd_event_run(event, UINT64_MAX), 0);

@@ -10,7 +10,7 @@
 static struct etcd_mailbox_handlers mailbox;
 static char refusal[512];
 
-/* The linker's name for the function that forward_new() calls (ld --wrap). */
+/* The linker's name for the function that forward_init() calls (ld --wrap). */
 int __wrap_etcd_mailbox_new(sd_event *event, const struct etcd_config *config, const struct etcd_mailbox_handlers *handlers,
                             struct etcd_mailbox **ret);
 
@@ -49,9 +49,9 @@ START_TEST(unanswered)
 {
         static const struct forward_handlers handlers = { .unanswered = on_unanswered };
         static const struct control_status status;
-        _cleanup_(forward_free_p) struct forward *f = NULL;
+        _cleanup_(forward_done) struct forward f = {};
 
-        ck_assert_int_eq(forward_new(NULL, NULL, &status, &handlers, &f), 0);
+        ck_assert_int_eq(forward_init(&f, NULL, NULL, &status, &handlers), 0);
         mailbox.answered(7, cases[_i].r, cases[_i].reply, mailbox.userdata);
         ck_assert_msg(strncmp(refusal, cases[_i].words, strlen(cases[_i].words)) == 0, "%s", refusal);
 }
