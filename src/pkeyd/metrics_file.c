@@ -48,7 +48,7 @@ static int write_file(const struct metrics_file *f, const char *path)
                 return -EEXIST;
         f->collect(&m, f->userdata);
         r = metrics_print(&m, &text, &n);
-        return r < 0 ? r : file_write_public(path, text, n);
+        return r < 0 ? r : file_write(FILE_PUBLIC, path, text, n);
 }
 
 /* If the settings name another file than before, or none, removes the old one, whose numbers would stay visible forever. */

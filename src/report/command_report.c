@@ -138,7 +138,7 @@ static bool write_page(struct context *ctx, const json_t *root)
         if (r == 0 && is_stdout(ctx->options))
                 r = fwrite(page.bytes, 1, page.n, stdout) == page.n ? 0 : -EIO;
         else if (r == 0)
-                r = file_write_named(path, page.bytes, page.n);
+                r = file_write(FILE_NAMED, path, page.bytes, page.n);
         if (r < 0 && r != -ENOMEM && !is_stdout(ctx->options))
                 r = findings_error(&ctx->findings, FINDING_FILE_UNWRITABLE, NULL, "%s: %s", path, strerror(-r));
         output_fail(ctx, r);

@@ -43,7 +43,7 @@ int policy_edit_write(struct context *ctx, const struct policy_edit *e)
         if (n != e->n_before || memcmp(now, e->before, n) != 0)
                 return findings_error(&ctx->findings, FINDING_FILE_UNWRITABLE, "repeat the command",
                                       "%s has changed meanwhile: pkeyctl did not write it", e->path);
-        r = file_write_edited(e->path, e->after, e->n_after);
+        r = file_write(FILE_EDITED, e->path, e->after, e->n_after);
         if (r == -ENOMEM || r == 0)
                 return r;
         return findings_error(&ctx->findings, FINDING_FILE_UNWRITABLE,

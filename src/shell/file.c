@@ -242,14 +242,6 @@ static int follow_links(const char *path, char **ret)
         return at ? -ELOOP : -ENOMEM;
 }
 
-/* How the modes of new files and what a crash leaves of them differ. */
-enum kind {
-        WRITE_PUBLIC,
-        WRITE_SHARED,
-        WRITE_NAMED,
-        WRITE_EDITED,
-};
-
 static mode_t mode_by_umask(void)
 {
         mode_t mask = umask(0777);
@@ -260,14 +252,14 @@ static mode_t mode_by_umask(void)
 
 /* The mode of the file that fd replaces; if there is none or it has another owner, that of a new one: pkeyd cannot give the file
  * to that owner, which may be OpenSM and must still be able to read it. */
-static mode_t mode_of_replaced(const char *path, int fd, enum kind kind)
+static mode_t mode_of_replaced(const char *path, int fd, enum file_kind kind)
 {
         struct stat old, new;
 
-        if (kind == WRITE_PUBLIC)
+        if (kind == FILE_PUBLIC)
                 return 0644;
         if (stat(path, &old) < 0 || fstat(fd, &new) < 0 || old.st_uid != new.st_uid || old.st_gid != new.st_gid)
-                return kind == WRITE_NAMED ? mode_by_umask() : 0644;
+                return kind == FILE_NAMED ? mode_by_umask() : 0644;
         return old.st_mode & 0777;
 }
 
@@ -281,19 +273,19 @@ static int keep_owner(const char *path, int fd)
         return fchmod(fd, old.st_mode & 0777) < 0 ? -errno : 0;
 }
 
-static int set_mode(const char *path, int fd, enum kind kind)
+static int set_mode(const char *path, int fd, enum file_kind kind)
 {
-        if (kind == WRITE_EDITED)
+        if (kind == FILE_EDITED)
                 return keep_owner(path, fd);
         return fchmod(fd, mode_of_replaced(path, fd, kind)) < 0 ? -errno : 0;
 }
 
 /* Of a shared or edited file, the file and its name are on the disk when this returns. */
-static int replace(const char *path, const void *bytes, size_t n, enum kind kind)
+static int replace(const char *path, const void *bytes, size_t n, enum file_kind kind)
 {
         _cleanup_free_ char *beside = NULL;
         _cleanup_close_ int fd = -1;
-        bool sync = kind == WRITE_SHARED || kind == WRITE_EDITED;
+        bool sync = kind == FILE_SHARED || kind == FILE_EDITED;
         int r;
 
         if (asprintf(&beside, "%s.XXXXXX", path) < 0) {
@@ -311,22 +303,12 @@ static int replace(const char *path, const void *bytes, size_t n, enum kind kind
         return r < 0 || !sync ? r : sync_directory_of(path);
 }
 
-static int replace_target(const char *path, const void *bytes, size_t n, enum kind kind)
+int file_write(enum file_kind kind, const char *path, const void *bytes, size_t n)
 {
         _cleanup_free_ char *target = NULL;
-        int r = follow_links(path, &target);
+        int r = kind == FILE_PUBLIC ? 0 : follow_links(path, &target);
 
-        return r < 0 ? r : replace(target, bytes, n, kind);
-}
-
-int file_write_public(const char *path, const void *bytes, size_t n)
-{
-        return replace(path, bytes, n, WRITE_PUBLIC);
-}
-
-int file_write_shared(const char *path, const void *bytes, size_t n)
-{
-        return replace_target(path, bytes, n, WRITE_SHARED);
+        return r < 0 ? r : replace(target ?: path, bytes, n, kind);
 }
 
 int file_write_beside(const char *path, const char *beside, const void *bytes, size_t n)
@@ -338,17 +320,7 @@ int file_write_beside(const char *path, const char *beside, const void *bytes, s
         if (r < 0)
                 return r;
         if (!beside || strcmp(target, beside) == 0)
-                return file_write_shared(path, bytes, n);
+                return file_write(FILE_SHARED, path, bytes, n);
         moved = file_path(dirname(target), name ? name + 1 : path);
-        return moved ? file_write_shared(moved, bytes, n) : -ENOMEM;
-}
-
-int file_write_named(const char *path, const void *bytes, size_t n)
-{
-        return replace_target(path, bytes, n, WRITE_NAMED);
-}
-
-int file_write_edited(const char *path, const void *bytes, size_t n)
-{
-        return replace_target(path, bytes, n, WRITE_EDITED);
+        return moved ? file_write(FILE_SHARED, moved, bytes, n) : -ENOMEM;
 }

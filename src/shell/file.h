@@ -58,24 +58,22 @@ int file_read_found(struct arena *a, const char *path, size_t max, struct findin
 /* Writes n bytes to an open descriptor. Returns 0 or negative errno. */
 int file_write_all(int fd, const char *bytes, size_t n);
 
-/* All replace the file by n bytes that are written to a new file beside it and renamed, and return 0 or negative errno.
+/* Files are replaced by n bytes that are written to a new file beside them and renamed.
  *
- * file_write_public: mode 0644 whatever the umask is; not synced, so a crash of the host may lose it; replaces a symbolic link.
+ * FILE_PUBLIC: mode 0644 whatever the umask is; not synced, so a crash of the host may lose it; replaces a symbolic link.
  *
- * file_write_shared: for a file that another program must find complete after a crash. Synced. Keeps the mode of the old file if
- * that has the owner and group of this process; else the mode is 0644 whatever the umask is. Follows symbolic links, which an admin
- * made, and replaces or creates their target.
+ * FILE_SHARED: for a file that another program must find complete after a crash. Synced. Keeps the mode of the old file if that has
+ * the owner and group of this process; else the mode is 0644 whatever the umask is. Follows symbolic links, which an admin made,
+ * and replaces or creates their target.
  *
- * file_write_beside: as file_write_shared, but if `beside` is a symbolic link, the file is in the directory of its target: that of
- * the link may be closed to this process. `beside` may be NULL.
+ * FILE_NAMED: for a file that the user named, who expects what a shell does: as FILE_SHARED, but not synced, and the umask decides
+ * the mode of a new file.
  *
- * file_write_named: for a file that the user named, who expects what a shell does: as file_write_shared, but not synced, and the
- * umask decides the mode of a new file.
- *
- * file_write_edited: for a file of a person, which must exist: as file_write_shared, but the new file has the owner, the group and
- * the mode of the old one. If this process may not give it to them, it returns -EPERM, and the old file stays. */
-int file_write_public(const char *path, const void *bytes, size_t n);
-int file_write_shared(const char *path, const void *bytes, size_t n);
+ * FILE_EDITED: for a file of a person, which must exist: as FILE_SHARED, but the new file has the owner, the group and the mode of
+ * the old one. If this process may not give it to them, the result is -EPERM, and the old file stays. */
+enum file_kind { FILE_PUBLIC, FILE_SHARED, FILE_NAMED, FILE_EDITED };
+/* Returns 0 or negative errno. */
+int file_write(enum file_kind kind, const char *path, const void *bytes, size_t n);
+/* As FILE_SHARED, but if `beside` is a symbolic link, the file is in the directory of its target: that of the link may be closed to
+ * this process. `beside` may be NULL. */
 int file_write_beside(const char *path, const char *beside, const void *bytes, size_t n);
-int file_write_named(const char *path, const void *bytes, size_t n);
-int file_write_edited(const char *path, const void *bytes, size_t n);

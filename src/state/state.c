@@ -212,7 +212,9 @@ static int leave_mark(const struct state *s)
 
         if (!path)
                 return -ENOMEM;
-        return s->access != STATE_READ && !file_may_exist(s->path, STATE_MARK) ? file_write_shared(path, text, strlen(text)) : 0;
+        if (s->access == STATE_READ || file_may_exist(s->path, STATE_MARK))
+                return 0;
+        return file_write(FILE_SHARED, path, text, strlen(text));
 }
 
 static int open_etcd(struct state *s)

@@ -1783,10 +1783,10 @@ WRONGS += [
     Wrong("kinds-in-any-order", "src/reach/kinds.c", "ORDER(a->ports[0], b->ports[0])", "ORDER(b->ports[0], a->ports[0])"),
     Wrong("labels-more-than-once", "src/subnet/fold.c", "if (kept == 0 || strcmp(labels[kept - 1], labels[i]) != 0)", "if (kept <= i)"),
     Wrong("generation-without-time", "src/records/stored_records.c", "        stored->time = r->files.facts.time;\n", ""),
-    Wrong("named-file-for-all", "src/shell/file.c", "kind == WRITE_NAMED ? mode_by_umask() : 0644", "0644"),
+    Wrong("named-file-for-all", "src/shell/file.c", "kind == FILE_NAMED ? mode_by_umask() : 0644", "0644"),
     Wrong("umask-is-lost", "src/shell/file.c", "        (void) umask(mask);\n        return 0666 & ~mask;", "        return 0666 & ~mask;"),
-    Wrong("named-file-replaces-a-link", "src/shell/file.c", "return replace_target(path, bytes, n, WRITE_NAMED);",
-          "return replace(path, bytes, n, WRITE_NAMED);"),
+    Wrong("named-file-replaces-a-link", "src/shell/file.c", "int r = kind == FILE_PUBLIC ? 0 :",
+          "int r = kind == FILE_PUBLIC || kind == FILE_NAMED ? 0 :"),
     # what a person is shown and confirms: forget, replace, corrections of a policy
     Wrong("output-leaves-a-part", "src/session/output.c", "                (void) unlink(path);\n", "                (void) path;\n"),
     Wrong("output-removes-what-is-in-the-way", "src/session/output.c", "if (is_made && failed)", "if (is_made <= failed)"),
@@ -1795,7 +1795,7 @@ WRONGS += [
     Wrong("edited-file-is-public", "src/shell/file.c", "fchmod(fd, old.st_mode & 0777)", "fchmod(fd, 0644)"),
     Wrong("edited-file-of-whoever-edits-it", "src/shell/file.c", "if (stat(path, &old) < 0 || fchown(fd, old.st_uid, old.st_gid) < 0)",
           "if (stat(path, &old) < 0 || (fchown(fd, old.st_uid, old.st_gid) < 0 && errno != EPERM))"),
-    Wrong("policy-is-edited-as-a-shared-file", "src/session/policy_edit.c", "file_write_edited(", "file_write_shared("),
+    Wrong("policy-is-edited-as-a-shared-file", "src/session/policy_edit.c", "FILE_EDITED", "FILE_SHARED"),
     Wrong("store-is-read-after-the-fabric", "src/session/session.c",
           "        if (r == 0 && needs & (NEED_STORE | NEED_STORE_TO_WRITE))\n                r = read_store(ctx, needs & NEED_STORE_TO_WRITE);\n"
           "        if (r == 0 && needs & NEED_TABLES)\n                r = session_sweep(ctx, CONTROL_READ, &hooks);\n",

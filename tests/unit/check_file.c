@@ -44,7 +44,7 @@ START_TEST(write_and_read)
                 const char *back = NULL;
                 size_t n = 0;
 
-                ck_assert_int_eq(file_write_shared("a", bytes, sizes[i]), 0);
+                ck_assert_int_eq(file_write(FILE_SHARED, "a", bytes, sizes[i]), 0);
                 ck_assert_int_eq(file_read(arena, "a", sizes[i], &back, &n), 0);
                 ck_assert_uint_eq(n, sizes[i]);
                 ck_assert_int_eq(memcmp(back, bytes, n), 0);
@@ -85,7 +85,7 @@ START_TEST(read_without_an_arena)
         const char *bytes = NULL;
         size_t n = 0;
 
-        ck_assert_int_eq(file_write_shared("a", "x", 1), 0);
+        ck_assert_int_eq(file_write(FILE_SHARED, "a", "x", 1), 0);
         ck_assert_int_eq(file_read(NULL, "a", 10, &bytes, &n), -ENOMEM);
         ck_assert_ptr_null(arena_strdup(NULL, "a"));
         ck_assert_ptr_null(arena_printf(NULL, "%d", 1));
@@ -99,17 +99,17 @@ START_TEST(write_for_others)
         struct stat st;
         size_t n = 0;
 
-        ck_assert_int_eq(file_write_public("b", "first", 5), 0);
-        ck_assert_int_eq(file_write_public("b", "second", 6), 0);
+        ck_assert_int_eq(file_write(FILE_PUBLIC, "b", "first", 5), 0);
+        ck_assert_int_eq(file_write(FILE_PUBLIC, "b", "second", 6), 0);
         (void) umask(mask);
         ck_assert_int_eq(file_read(arena, "b", 100, &back, &n), 0);
         ck_assert_str_eq(back, "second");
         ck_assert_int_eq(stat("b", &st), 0);
         ck_assert_uint_eq(st.st_mode & 0777, 0644);
-        ck_assert_int_eq(file_write_public("nowhere/b", "x", 1), -ENOENT);
+        ck_assert_int_eq(file_write(FILE_PUBLIC, "nowhere/b", "x", 1), -ENOENT);
         ck_assert_int_eq(unlink("b"), 0);
         ck_assert_int_eq(mkdir("b", 0700), 0);
-        ck_assert_int_eq(file_write_public("b", "x", 1), -EISDIR);
+        ck_assert_int_eq(file_write(FILE_PUBLIC, "b", "x", 1), -EISDIR);
         ck_assert_int_eq(rmdir("b"), 0);
 }
 END_TEST
@@ -129,19 +129,19 @@ START_TEST(write_what_the_user_named)
         const char *back = NULL;
         size_t n = 0;
 
-        ck_assert_int_eq(file_write_named("b", "first", 5), 0);
+        ck_assert_int_eq(file_write(FILE_NAMED, "b", "first", 5), 0);
         ck_assert_uint_eq(mode_of("b"), 0640);
         ck_assert_uint_eq(umask(0), 027); /* it is as before */
         ck_assert_int_eq(chmod("b", 0604), 0);
         ck_assert_int_eq(symlink("b", "link"), 0);
-        ck_assert_int_eq(file_write_named("link", "second", 6), 0);
+        ck_assert_int_eq(file_write(FILE_NAMED, "link", "second", 6), 0);
         (void) umask(mask);
         ck_assert_int_eq(file_read(arena, "b", 100, &back, &n), 0);
         ck_assert_str_eq(back, "second");
         ck_assert_uint_eq(mode_of("b"), 0604);
         ck_assert_int_eq(unlink("link"), 0);
         ck_assert_int_eq(unlink("b"), 0);
-        ck_assert_int_eq(file_write_named("nowhere/b", "x", 1), -ENOENT);
+        ck_assert_int_eq(file_write(FILE_NAMED, "nowhere/b", "x", 1), -ENOENT);
 }
 END_TEST
 
@@ -154,16 +154,16 @@ START_TEST(write_through_links)
         ck_assert_int_eq(mkdir("folder", 0700), 0);
         ck_assert_int_eq(symlink("folder/real", "link1"), 0);
         ck_assert_int_eq(symlink("real", "folder/beside"), 0); /* relative to the folder of the link */
-        ck_assert_int_eq(file_write_shared("link1", "first", 5), 0); /* the target does not exist yet */
+        ck_assert_int_eq(file_write(FILE_SHARED, "link1", "first", 5), 0); /* the target does not exist yet */
         expect_content("folder/real", "first");
         ck_assert_int_eq(stat("folder/real", &st), 0);
         ck_assert_uint_eq(st.st_mode & 0777, 0644);
-        ck_assert_int_eq(file_write_shared("folder/beside", "second", 6), 0);
+        ck_assert_int_eq(file_write(FILE_SHARED, "folder/beside", "second", 6), 0);
         expect_content("folder/real", "second");
         ck_assert_int_eq(chmod("folder/real", 0640), 0); /* this mode is kept */
         (void) snprintf(target, sizeof(target), "%s/link1", directory);
         ck_assert_int_eq(symlink(target, "link2"), 0); /* an absolute link to another link */
-        ck_assert_int_eq(file_write_shared("link2", "third", 5), 0);
+        ck_assert_int_eq(file_write(FILE_SHARED, "link2", "third", 5), 0);
         expect_content("folder/real", "third");
         ck_assert_int_eq(stat("folder/real", &st), 0);
         ck_assert_uint_eq(st.st_mode & 07777, 0640);
@@ -173,10 +173,10 @@ START_TEST(write_through_links)
         ck_assert_int_eq(unlink("folder/real"), 0);
         ck_assert_int_eq(unlink("folder/beside"), 0);
         ck_assert_int_eq(rmdir("folder"), 0); /* nothing else was left behind */
-        ck_assert_int_eq(file_write_shared("link2", "x", 1), -ENOENT);
+        ck_assert_int_eq(file_write(FILE_SHARED, "link2", "x", 1), -ENOENT);
         ck_assert_int_eq(unlink("link1"), 0);
         ck_assert_int_eq(symlink("link2", "link1"), 0); /* a circle */
-        ck_assert_int_eq(file_write_shared("link2", "x", 1), -ELOOP);
+        ck_assert_int_eq(file_write(FILE_SHARED, "link2", "x", 1), -ELOOP);
         ck_assert_int_eq(unlink("link1"), 0);
         ck_assert_int_eq(unlink("link2"), 0);
 }
@@ -189,7 +189,7 @@ START_TEST(write_beside_a_link)
         size_t n;
 
         ck_assert_int_eq(mkdir("elsewhere", 0700), 0);
-        ck_assert_int_eq(file_write_shared("elsewhere/a", "1", 1), 0);
+        ck_assert_int_eq(file_write(FILE_SHARED, "elsewhere/a", "1", 1), 0);
         ck_assert_int_eq(symlink("elsewhere/a", "link"), 0);
         ck_assert_int_eq(file_write_beside("link.old", "link", "2", 1), 0);
         ck_assert_int_eq(access("link.old", F_OK), -1);
@@ -213,10 +213,10 @@ START_TEST(edit_of_another_user)
         if (geteuid() != 0)
                 return;
         for (size_t i = 0; i < ELEMENTS(modes); i++) {
-                ck_assert_int_eq(file_write_shared("a", "first", 5), 0);
+                ck_assert_int_eq(file_write(FILE_SHARED, "a", "first", 5), 0);
                 ck_assert_int_eq(chown("a", i == 1 ? 0 : 65533, 65534), 0);
                 ck_assert_int_eq(chmod("a", modes[i]), 0);
-                ck_assert_int_eq(file_write_edited("a", "second", 6), 0);
+                ck_assert_int_eq(file_write(FILE_EDITED, "a", "second", 6), 0);
                 expect_content("a", "second");
                 ck_assert_int_eq(stat("a", &st), 0);
                 ck_assert_uint_eq(st.st_uid, i == 1 ? 0 : 65533);
@@ -225,20 +225,20 @@ START_TEST(edit_of_another_user)
         }
         ck_assert_int_eq(chmod(".", 0777), 0);
         ck_assert_int_eq(seteuid(65533), 0);
-        ck_assert_int_eq(file_write_edited("a", "third", 5), -EPERM); /* the user is not in the group of the file */
+        ck_assert_int_eq(file_write(FILE_EDITED, "a", "third", 5), -EPERM); /* the user is not in the group of the file */
         ck_assert_int_eq(seteuid(0), 0);
         expect_content("a", "second");
         ck_assert_int_eq(unlink("a"), 0);
-        ck_assert_int_eq(file_write_edited("a", "x", 1), -ENOENT);
+        ck_assert_int_eq(file_write(FILE_EDITED, "a", "x", 1), -ENOENT);
 }
 END_TEST
 
 /* Links are not followed, because other users may be able to write to the directory. */
 START_TEST(others_links_are_replaced)
 {
-        ck_assert_int_eq(file_write_shared("a", "mine", 4), 0);
+        ck_assert_int_eq(file_write(FILE_SHARED, "a", "mine", 4), 0);
         ck_assert_int_eq(symlink("a", "b"), 0);
-        ck_assert_int_eq(file_write_public("b", "public", 6), 0);
+        ck_assert_int_eq(file_write(FILE_PUBLIC, "b", "public", 6), 0);
         expect_content("a", "mine");
         expect_content("b", "public");
         ck_assert_int_eq(unlink("b"), 0);
@@ -247,9 +247,9 @@ END_TEST
 
 START_TEST(write_fails)
 {
-        ck_assert_int_eq(file_write_shared("nowhere/a", "x", 1), -ENOENT);
+        ck_assert_int_eq(file_write(FILE_SHARED, "nowhere/a", "x", 1), -ENOENT);
         ck_assert_int_eq(mkdir("a", 0700), 0);
-        ck_assert_int_eq(file_write_shared("a", "x", 1), -EISDIR);
+        ck_assert_int_eq(file_write(FILE_SHARED, "a", "x", 1), -EISDIR);
         ck_assert_int_eq(rmdir("a"), 0);
 }
 END_TEST
@@ -290,7 +290,7 @@ START_TEST(found)
         const char *bytes;
         size_t n;
 
-        ck_assert_int_eq(file_write_shared("a", "hello", 5), 0);
+        ck_assert_int_eq(file_write(FILE_SHARED, "a", "hello", 5), 0);
         ck_assert_int_eq(file_read_found(arena, "a", 5, &f, &bytes, &n), 0);
         ck_assert_uint_eq(f.n, 0);
         ck_assert_int_eq(file_read_found(arena, "a", 4, &f, &bytes, &n), -EBADMSG);

@@ -81,7 +81,7 @@ START_TEST(test_others_are_not)
         char text[32];
 
         (void) snprintf(text, sizeof(text), "%d\n", (int) pid);
-        ck_assert_int_eq(file_write_public(s.opensm_pidfile, text, strlen(text)), 0);
+        ck_assert_int_eq(file_write(FILE_PUBLIC, s.opensm_pidfile, text, strlen(text)), 0);
         ck_assert_int_eq(opensm_process_signal(&s, SIGHUP, why), -ESRCH);
         ck_assert_ptr_nonnull(strstr(why, "is not OpenSM but 'opensmd'"));
         ck_assert_int_eq(waitpid(pid, NULL, WNOHANG), 0);
@@ -120,12 +120,12 @@ START_TEST(test_pidfile)
         (void) unlink(s.opensm_pidfile);
         ck_assert_int_eq(opensm_process_signal(&s, SIGHUP, why), -ENOENT);
         for (size_t i = 0; i < ELEMENTS(bad); i++) {
-                ck_assert_int_eq(file_write_public(s.opensm_pidfile, bad[i], strlen(bad[i])), 0);
+                ck_assert_int_eq(file_write(FILE_PUBLIC, s.opensm_pidfile, bad[i], strlen(bad[i])), 0);
                 ck_assert_int_eq(opensm_process_signal(&s, SIGHUP, why), -ESRCH);
                 ck_assert_ptr_nonnull(strstr(why, "does not contain a process ID"));
         }
         (void) snprintf(text, sizeof(text), "%d", (int) pid);
-        ck_assert_int_eq(file_write_public(path_of("pidfile"), text, strlen(text)), 0);
+        ck_assert_int_eq(file_write(FILE_PUBLIC, path_of("pidfile"), text, strlen(text)), 0);
         ck_assert_int_eq(opensm_process_signal(&s, SIGHUP, why), 0);
         ck_assert_int_eq(how_it_ended(pid), SIGHUP);
 }

@@ -51,7 +51,7 @@ static void teardown(void)
 
 static void write_content(const char *path, const char *content, mode_t mode)
 {
-        ck_assert_int_eq(file_write_public(path, content, strlen(content)), 0);
+        ck_assert_int_eq(file_write(FILE_PUBLIC, path, content, strlen(content)), 0);
         ck_assert_int_eq(chmod(path, mode), 0);
 }
 
@@ -381,7 +381,7 @@ START_TEST(neighbors)
         ck_assert_int_eq(read_keys(path, &keys), 0);
         ck_assert_uint_eq(read_neighbors(path, keys, &bytes), 0);
         expect_note("./neighbors", "No such file");
-        ck_assert_int_eq(file_write_public("neighbors", "0x1:1 0x2:1\n", 12), 0);
+        ck_assert_int_eq(file_write(FILE_PUBLIC, "neighbors", "0x1:1 0x2:1\n", 12), 0);
         ck_assert_uint_eq(read_neighbors(path, keys, &bytes), 12);
         ck_assert_str_eq(bytes, "0x1:1 0x2:1\n");
         ck_assert_uint_eq(findings.n, 0);
@@ -399,14 +399,14 @@ START_TEST(neighbors)
         ck_assert_uint_eq(read_neighbors(path, keys, &bytes), 0);
         expect_note("./neighbors", "Invalid argument");
         ck_assert_int_eq(unlink("neighbors"), 0);
-        ck_assert_int_eq(file_write_public("neighbors", "0x1:1 0x2:1\n", 12), 0);
+        ck_assert_int_eq(file_write(FILE_PUBLIC, "neighbors", "0x1:1 0x2:1\n", 12), 0);
         /* a credential takes precedence; without m_key_file there is no other place */
         ck_assert_uint_eq(read_neighbors(NULL, keys, &bytes), 0);
         ck_assert_uint_eq(findings.n, 1);
         ck_assert_int_eq(mkdir("credentials", 0700), 0);
         ck_assert_int_eq(setenv("CREDENTIALS_DIRECTORY", arena_printf(arena, "%s/credentials", directory), 1), 0);
         ck_assert_uint_eq(read_neighbors(path, keys, &bytes), 12);
-        ck_assert_int_eq(file_write_public("credentials/neighbors", "0x1:1 0x2:22\n", 13), 0);
+        ck_assert_int_eq(file_write(FILE_PUBLIC, "credentials/neighbors", "0x1:1 0x2:22\n", 13), 0);
         ck_assert_uint_eq(read_neighbors(path, keys, &bytes), 13);
         ck_assert_uint_eq(read_neighbors(NULL, keys, &bytes), 13);
         ck_assert_uint_eq(findings.n, 0);

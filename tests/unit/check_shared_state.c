@@ -29,7 +29,7 @@ static const char *file(const char *name)
 
 static void write_text(const char *name, const char *text)
 {
-        ck_assert_int_eq(file_write_named(file(name), text, strlen(text)), 0);
+        ck_assert_int_eq(file_write(FILE_NAMED, file(name), text, strlen(text)), 0);
 }
 
 static void begin_test(void)
