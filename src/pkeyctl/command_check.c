@@ -45,7 +45,6 @@ static void text_check(struct context *ctx, const void *result)
         const struct check_result *r = result;
         const struct policy *policy = ctx->policy;
         struct text_table t;
-        char count[64];
 
         if (r->n_fixed > 0)
                 printf("%s: %u correction%s written\n", r->file.path, r->n_fixed, text_plural(r->n_fixed));
@@ -58,12 +57,11 @@ static void text_check(struct context *ctx, const void *result)
                                c->both);
         }
         text_table_print(ctx, &t);
-        findings_print_count(&ctx->findings, count, sizeof(count));
         printf("%s: %u partition%s, %u group%s", policy->file, policy->n_partitions, text_plural(policy->n_partitions),
                policy->n_groups, text_plural(policy->n_groups));
         if (policy->n_pools > 0)
                 printf(", %u pool%s", policy->n_pools, text_plural(policy->n_pools));
-        printf("; %s\n", count);
+        printf("; %s\n", findings_print_count(&ctx->findings).text);
 }
 
 static int count_members(struct context *ctx, struct check_result *result)
@@ -122,13 +120,11 @@ static int correct(struct context *ctx, struct check_result *c)
 static void text_left(struct context *ctx, const void *result)
 {
         const struct check_result *r = result;
-        char count[64];
-
-        findings_print_count(&ctx->findings, count, sizeof(count));
+        fprintf(stderr, "%s; ", findings_print_count(&ctx->findings).text);
         if (r->n_fixed == 0)
-                fprintf(stderr, "%s; nothing was corrected\n", count);
+                fputs("nothing was corrected\n", stderr);
         else
-                fprintf(stderr, "%s; %u correction%s written\n", count, r->n_fixed, text_plural(r->n_fixed));
+                fprintf(stderr, "%u correction%s written\n", r->n_fixed, text_plural(r->n_fixed));
 }
 
 int command_check_fix(struct context *ctx)

@@ -50,15 +50,13 @@ static int check_files(const struct options *o)
         _cleanup_generation_ struct generation *g = NULL;
         _cleanup_findings_ struct findings findings = { .arena = a };
         int r = a ? load_generation(o, NULL, &findings, &g) : -ENOMEM;
-        char count[64];
 
         r = r ?: check_opensm(a, g, &findings);
         if (r == -ENOMEM || findings_print(stderr, &findings, FINDING_NOTE) < 0) {
                 fprintf(stderr, "pkeyd: error: out of memory\n");
                 return EXIT_FAILURE;
         }
-        findings_print_count(&findings, count, sizeof(count));
-        printf("%s and %s: %s\n", o->config_file, o->policy_file, count);
+        printf("%s and %s: %s\n", o->config_file, o->policy_file, findings_print_count(&findings).text);
         return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 

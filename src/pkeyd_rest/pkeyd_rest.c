@@ -29,15 +29,13 @@ static int check_files(const struct options *o)
         _cleanup_arena_ struct arena *a = arena_new();
         _cleanup_(door_conf_free_p) struct door_conf *c = NULL;
         _cleanup_findings_ struct findings findings = { .arena = a };
-        char count[64];
         int r = a ? door_conf_load(o->config_file, &findings, &c) : -ENOMEM;
 
         if (r == -ENOMEM || findings_print(stderr, &findings, FINDING_NOTE) < 0) {
                 fprintf(stderr, "pkeyd-rest: error: out of memory\n");
                 return EXIT_FAILURE;
         }
-        findings_print_count(&findings, count, sizeof(count));
-        printf("%s: %s\n", o->config_file, count);
+        printf("%s: %s\n", o->config_file, findings_print_count(&findings).text);
         return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 

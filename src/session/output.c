@@ -96,10 +96,7 @@ void output_sentence(struct context *ctx, const char *text)
 
 static void text_refusal(struct context *ctx, const void *)
 {
-        char count[64];
-
-        findings_print_count(&ctx->findings, count, sizeof(count));
-        fprintf(stderr, "%s; %s\n", count,
+        fprintf(stderr, "%s; %s\n", findings_print_count(&ctx->findings).text,
                 ctx->writing         ? "the run ended early; pkeyctl verify shows which tables differ"
                 : ctx->is_unanswered ? "whether the request is carried out is not known" : "nothing was sent");
 }

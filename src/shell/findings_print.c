@@ -60,15 +60,14 @@ int findings_print(FILE *stream, struct findings *findings, enum finding_severit
         return findings->out_of_memory ? -ENOMEM : 0;
 }
 
-void findings_print_count(const struct findings *findings, char *buffer, size_t size)
+struct findings_count findings_print_count(const struct findings *findings)
 {
         size_t errors = findings->n_errors + (findings->out_of_memory ? 1 : 0), warnings = findings->n_warnings;
-        int n;
+        struct findings_count count = { "no errors" };
 
-        if (errors == 0)
-                n = snprintf(buffer, size, "no errors");
-        else
-                n = snprintf(buffer, size, "%zu error%s", errors, text_plural(errors));
-        if (warnings > 0 && n > 0 && (size_t) n < size)
-                (void) snprintf(buffer + n, size - (size_t) n, ", %zu warning%s", warnings, text_plural(warnings));
+        if (errors > 0)
+                (void) snprintf(count.text, sizeof(count.text), "%zu error%s", errors, text_plural(errors));
+        if (warnings > 0)
+                (void) sprintf(count.text + strlen(count.text), ", %zu warning%s", warnings, text_plural(warnings));
+        return count;
 }

@@ -15,5 +15,8 @@ const char *findings_print_color(enum finding_severity severity);
 /* Prints the findings of severity `least` and above, sorted by place. Returns 0 or -ENOMEM (then some are missing). */
 int findings_print(FILE *stream, struct findings *findings, enum finding_severity least);
 
-/* Writes "2 errors, 1 warning", "1 error" or "no errors" to buffer, truncated to its size. */
-void findings_print_count(const struct findings *findings, char *buffer, size_t size);
+/* "2 errors, 1 warning", "1 error" or "no errors". */
+struct findings_count {
+        char text[64];
+};
+struct findings_count findings_print_count(const struct findings *findings);
