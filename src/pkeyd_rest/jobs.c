@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include "pkeyd_rest/lease_messages.h"
 
@@ -28,7 +29,7 @@ enum stage { JOB_READS, JOB_EDITS, JOB_ENDED };
 
 struct job {
         struct jobs *jobs;
-        struct job *next;             /* in its queue */
+        STAILQ_ENTRY(job) next;       /* in its queue */
         struct http_request *request; /* a reference */
         enum stage stage;
         unsigned needs;               /* enum rest_needs: what was not read yet */
@@ -40,13 +41,13 @@ struct job {
 };
 
 struct queue {
-        struct job *first, *last;
+        STAILQ_HEAD(, job) jobs;
         size_t n;
 };
 
 /* The changes of a pool. */
 struct pool {
-        struct pool *next;
+        LIST_ENTRY(pool) next;
         struct queue changes;         /* jobs that wait; owned */
         struct job *changing;         /* slot of the job that runs; owned; NULL: free */
         char name[];
@@ -58,33 +59,26 @@ struct jobs {
         sd_event_source *run;
         struct queue reads;           /* jobs that wait; owned */
         struct job *reading[MAX_READS]; /* slots of the jobs that run; owned; NULL: free */
-        struct pool *pools;           /* those with changes; owned */
+        LIST_HEAD(, pool) pools;      /* those with changes; owned */
 };
 
 /* --- queues ----------------------------------------------------------------------------------------------------------- */
 
 static void push(struct queue *q, struct job *job)
 {
-        job->next = NULL;
-        if (q->last)
-                q->last->next = job;
-        else
-                q->first = job;
-        q->last = job;
+        STAILQ_INSERT_TAIL(&q->jobs, job, next);
         q->n++;
 }
 
 /* NULL: it is empty. */
 static struct job *pop(struct queue *q)
 {
-        struct job *job = q->first;
+        struct job *job = STAILQ_FIRST(&q->jobs);
 
-        if (!job)
-                return NULL;
-        q->first = job->next;
-        if (!q->first)
-                q->last = NULL;
-        q->n--;
+        if (job) {
+                STAILQ_REMOVE_HEAD(&q->jobs, next);
+                q->n--;
+        }
         return job;
 }
 
@@ -99,6 +93,21 @@ static struct job *job_free(struct job *job)
         return NULL;
 }
 DEFINE_CLEANUP(struct job *, job_free)
+
+static void drop(struct queue *q)
+{
+        for (struct job *job = pop(q); job; job = pop(q))
+                (void) job_free(job);
+}
+
+static struct pool *pool_free(struct pool *p)
+{
+        LIST_REMOVE(p, next);
+        (void) job_free(p->changing);
+        drop(&p->changes);
+        free(p);
+        return NULL;
+}
 
 static void drop_unawaited(struct queue *q)
 {
@@ -366,16 +375,11 @@ static int on_run(sd_event_source *, void *userdata)
 
         for (size_t i = 0; i < MAX_READS; i++)
                 run_slot(&j->reading[i], &j->reads);
-        for (struct pool **i = &j->pools; *i;) {
-                struct pool *p = *i;
-
+        for (struct pool *p = LIST_FIRST(&j->pools), *next; p; p = next) {
+                next = LIST_NEXT(p, next);
                 run_slot(&p->changing, &p->changes);
-                if (p->changing) {
-                        i = &p->next;
-                } else {
-                        *i = p->next;
-                        free(p);
-                }
+                if (!p->changing)
+                        (void) pool_free(p);
         }
         return 0;
 }
@@ -390,17 +394,12 @@ int jobs_new(sd_event *event, struct pkeyd_bus *bus, const struct journal_output
         if (!j)
                 return -ENOMEM;
         *j = (struct jobs) { .bus = bus, .journal = journal };
+        STAILQ_INIT(&j->reads.jobs);
         r = sd_event_add_defer(event, &j->run, on_run, j);
         if (r < 0)
                 return r;
         *ret = STEAL(j);
         return 0;
-}
-
-static void drop(struct queue *q)
-{
-        for (struct job *job = pop(q); job; job = pop(q))
-                (void) job_free(job);
 }
 
 struct jobs *jobs_free(struct jobs *j)
@@ -410,14 +409,8 @@ struct jobs *jobs_free(struct jobs *j)
         for (size_t i = 0; i < MAX_READS; i++)
                 (void) job_free(j->reading[i]);
         drop(&j->reads);
-        while (j->pools) {
-                struct pool *p = j->pools;
-
-                j->pools = p->next;
-                (void) job_free(p->changing);
-                drop(&p->changes);
-                free(p);
-        }
+        while (!LIST_EMPTY(&j->pools))
+                (void) pool_free(LIST_FIRST(&j->pools));
         sd_event_source_disable_unref(j->run);
         free(j);
         return NULL;
@@ -432,18 +425,17 @@ static bool is_handled_first(unsigned needs)
 /* NULL: out of memory. */
 static struct queue *changes_of(struct jobs *j, const char *pool)
 {
-        struct pool *p = j->pools;
+        struct pool *p;
 
-        while (p && strcmp(p->name, pool) != 0)
-                p = p->next;
-        if (p)
-                return &p->changes;
+        LIST_FOREACH(p, &j->pools, next)
+                if (strcmp(p->name, pool) == 0)
+                        return &p->changes;
         p = calloc(1, sizeof(*p) + strlen(pool) + 1);
         if (!p)
                 return NULL;
         strcpy(p->name, pool);
-        p->next = j->pools;
-        j->pools = p;
+        STAILQ_INIT(&p->changes.jobs);
+        LIST_INSERT_HEAD(&j->pools, p, next);
         return &p->changes;
 }
 
