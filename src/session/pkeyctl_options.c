@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "session/pkeyctl_options.h"
 
-#include <errno.h>
 #include <string.h>
 #include <time.h>
 
@@ -22,17 +21,13 @@ static usec_t span_from_string(const char *text)
                 { "s", USEC_PER_SEC }, { "m", 60 * USEC_PER_SEC }, { "min", 60 * USEC_PER_SEC }, { "h", 3600 * USEC_PER_SEC },
                 { "d", 86400 * USEC_PER_SEC },
         };
-        unsigned long value;
-        char *end;
+        struct scan s = { text, text + strlen(text) };
+        uint64_t value;
 
-        if (*text < '0' || *text > '9')
-                return 0;
-        errno = 0;
-        value = strtoul(text, &end, 10);
-        if (errno != 0 || value > MAX_SPAN)
+        if (!scan_number(&s, 10, MAX_SPAN, &value))
                 return 0;
         for (size_t i = 0; i < ELEMENTS(units); i++)
-                if (strcmp(end, units[i].unit) == 0)
+                if (strcmp(s.p, units[i].unit) == 0)
                         return value * units[i].length;
         return 0;
 }
