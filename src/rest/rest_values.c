@@ -54,13 +54,9 @@ int rest_read_membership(struct rest_exchange *x, const json_t *j, const char *w
 {
         const char *text = json_string_value(j);
 
-        if (text && strcmp(text, "full") == 0)
-                *ret = MEMBERSHIP_FULL;
-        else if (text && strcmp(text, "limited") == 0)
-                *ret = MEMBERSHIP_LIMITED;
-        else
-                return rest_fail(x, 400, "%s: is not a membership (accepted: \"full\", \"limited\")", where);
-        return 0;
+        if (text && membership_from_string(text, ret) && (*ret == MEMBERSHIP_FULL || *ret == MEMBERSHIP_LIMITED))
+                return 0;
+        return rest_fail(x, 400, "%s: is not a membership (accepted: \"full\", \"limited\")", where);
 }
 
 /* UFM's Slurm integration sends the words of its configuration as strings. */
