@@ -281,11 +281,10 @@ static bool next_of_phase(struct apply *ap, struct mad_request *ret)
         return false;
 }
 
-static bool apply_next(void *state, usec_t now, struct mad_request *ret)
+static bool apply_next(void *state, usec_t, struct mad_request *ret)
 {
         struct apply *ap = state;
 
-        (void) now;
         advance(ap);
         if (ap->phase < PLAN_N_PHASES)
                 return next_of_phase(ap, ret);
@@ -459,13 +458,12 @@ static void task_result(struct apply *ap, uint32_t i, const struct mad_result *r
                 read_result(ap, i, result);
 }
 
-static void apply_result(void *state, usec_t now, const struct mad_result *result)
+static void apply_result(void *state, usec_t, const struct mad_result *result)
 {
         struct apply *ap = state;
         enum cookie_kind kind = (enum cookie_kind) (result->cookie >> 32);
         uint32_t i = (uint32_t) result->cookie;
 
-        (void) now;
         if (kind == COOKIE_TASK)
                 task_result(ap, i, result);
         else

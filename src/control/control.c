@@ -264,9 +264,8 @@ static void read_local_tables(struct control *c)
 }
 
 /* The verbs check runs between sweeps only: a sweep changes tables, and a check follows at its end. */
-static void on_due(struct control *c, const struct control_event *event)
+static void on_due(struct control *c, const struct control_event *)
 {
-        (void) event;
         if (c->state != CONTROL_IDLE) {
                 sweep_tick(c);
                 return;
@@ -340,9 +339,8 @@ static void on_verbs(struct control *c, const struct control_event *event)
 }
 
 /* It is read between two sweeps; a sweep that is under way may have read it already, and the next one does. */
-static void on_store_changed(struct control *c, const struct control_event *event)
+static void on_store_changed(struct control *c, const struct control_event *)
 {
-        (void) event;
         if (c->state != CONTROL_IDLE || !control_stands_by(c))
                 return;
         control_await(c, CONTROL_FOLLOWING, &(struct control_action) { .kind = CONTROL_FOLLOW_STORE });
@@ -360,9 +358,8 @@ static void on_stored_at_end(struct control *c, const struct control_event *even
         sweep_ended(c);
 }
 
-static void on_stop(struct control *c, const struct control_event *event)
+static void on_stop(struct control *c, const struct control_event *)
 {
-        (void) event;
         c->status.stopping = true;
         control_set_status(c, "stopping");
         if (c->state == CONTROL_APPLYING || c->state == CONTROL_STORING || c->state == CONTROL_STORING_END) {

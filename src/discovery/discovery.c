@@ -130,12 +130,11 @@ static uint32_t next_port(struct discovery *d)
 }
 
 /* Links first: the more agents are known, the more requests can be in flight. */
-static bool discovery_next(void *state, usec_t now, struct mad_request *ret)
+static bool discovery_next(void *state, usec_t, struct mad_request *ret)
 {
         struct discovery *d = state;
         uint32_t i;
 
-        (void) now;
         if (d->error < 0)
                 return false;
         if (!d->is_started) {
@@ -179,12 +178,11 @@ static bool end_flight(struct discovery *d, uint64_t cookie)
         return true;
 }
 
-static void discovery_result(void *state, usec_t now, const struct mad_result *result)
+static void discovery_result(void *state, usec_t, const struct mad_result *result)
 {
         struct discovery *d = state;
         uint32_t index = index_of_cookie(result->cookie);
 
-        (void) now;
         if (!end_flight(d, result->cookie))
                 return;
         d->n_in_flight--;
@@ -198,12 +196,11 @@ static void discovery_result(void *state, usec_t now, const struct mad_result *r
 }
 
 /* Keeps only the number of tries without an answer, except of the local port, for which this host's kernel answers. */
-static void discovery_take_back(void *state, usec_t now, const struct mad_result *result)
+static void discovery_take_back(void *state, usec_t, const struct mad_result *result)
 {
         struct discovery *d = state;
         uint32_t index = index_of_cookie(result->cookie);
 
-        (void) now;
         if (result->cookie == make_cookie(QUERY_NODE_INFO, DISCOVERY_NONE, 0) || !end_flight(d, result->cookie))
                 return;
         if (result->cookie == make_cookie(QUERY_NODE_INFO, index, 0))

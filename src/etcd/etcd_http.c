@@ -246,10 +246,8 @@ static void begin_attempt(struct etcd_request *q)
                 end_request(q, r == -EHOSTUNREACH && q->certificate_refused ? -EKEYREJECTED : r, NULL);
 }
 
-static int on_pause_ended(sd_event_source *source, uint64_t usec, void *userdata)
+static int on_pause_ended(sd_event_source *, uint64_t, void *userdata)
 {
-        (void) source;
-        (void) usec;
         begin_attempt(userdata);
         return 0;
 }
@@ -407,7 +405,7 @@ static void handle_finished(struct etcd_http *h)
 
 /* --- libcurl on the loop ---------------------------------------------------------------------------------------------- */
 
-static int on_socket(sd_event_source *source, int fd, uint32_t events, void *userdata)
+static int on_socket(sd_event_source *, int fd, uint32_t events, void *userdata)
 {
         const struct watched *w = userdata;
         struct etcd_http *h = w->http;
@@ -415,19 +413,16 @@ static int on_socket(sd_event_source *source, int fd, uint32_t events, void *use
                     (events & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0);
         int running;
 
-        (void) source;
         (void) curl_multi_socket_action(h->multi, fd, flags, &running); /* may free w */
         handle_finished(h);
         return 0;
 }
 
-static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
+static int on_timer(sd_event_source *, uint64_t, void *userdata)
 {
         struct etcd_http *h = userdata;
         int running;
 
-        (void) source;
-        (void) usec;
         (void) curl_multi_socket_action(h->multi, CURL_SOCKET_TIMEOUT, 0, &running);
         handle_finished(h);
         return 0;
@@ -440,13 +435,12 @@ static void unwatch(struct etcd_http *h, curl_socket_t fd, struct watched *w)
         free(w);
 }
 
-static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *userdata, void *of_socket)
+static int watch_socket(CURL *, curl_socket_t fd, int what, void *userdata, void *of_socket)
 {
         struct etcd_http *h = userdata;
         struct watched *w = of_socket;
         uint32_t events = (what & CURL_POLL_IN ? EPOLLIN : 0) | (what & CURL_POLL_OUT ? EPOLLOUT : 0);
 
-        (void) easy;
         if (what == CURL_POLL_REMOVE) {
                 if (w)
                         unwatch(h, fd, w);
@@ -465,11 +459,10 @@ static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *userdata, 
         return 0;
 }
 
-static int set_timer(CURLM *multi, long msec, void *userdata)
+static int set_timer(CURLM *, long msec, void *userdata)
 {
         struct etcd_http *h = userdata;
 
-        (void) multi;
         return timer_set(h->timer, msec < 0 ? USEC_INFINITY : clock_now() + (usec_t) msec * USEC_PER_MSEC) < 0 ? -1 : 0;
 }
 

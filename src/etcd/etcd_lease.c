@@ -39,12 +39,10 @@ static void on_renewed(int r, json_t *answer, void *userdata)
         (void) timer_set(l->timer, l->deadline > 0 ? clock_now() + renewal_interval(l) : USEC_INFINITY);
 }
 
-static int on_renewal_due(sd_event_source *source, uint64_t usec, void *userdata)
+static int on_renewal_due(sd_event_source *, uint64_t, void *userdata)
 {
         struct etcd_lease *l = userdata;
 
-        (void) source;
-        (void) usec;
         l->asked_at = clock_boot();
         if (etcd_http_post(l->http, ETCD_LEASE_RENEW, etcd_lease_reference(l->id), renewal_interval(l) * 2, on_renewed, l,
                            &l->renewal) < 0)

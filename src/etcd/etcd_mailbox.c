@@ -114,11 +114,10 @@ static void outgoing_end(struct outgoing *out, int r, const char *text)
         m->handlers.answered(request, r, text, m->handlers.userdata);
 }
 
-static void on_put(int r, json_t *answer, void *userdata)
+static void on_put(int r, json_t *, void *userdata)
 {
         struct outgoing *out = userdata;
 
-        (void) answer;
         out->call = NULL;
         out->is_put = r == 0;
         if (r < 0 && !may_pass(r))
@@ -218,11 +217,10 @@ static void on_fetched(int r, json_t *answer, void *userdata)
 }
 
 /* etcd has the reply, or the sender does not wait any more: either way the next poll does not find the request. */
-static void on_replied(int r, json_t *answer, void *userdata)
+static void on_replied(int r, json_t *, void *userdata)
 {
         struct incoming *in = userdata;
 
-        (void) answer;
         in->call = NULL;
         in->is_replied = !may_pass(r);
 }
@@ -331,13 +329,11 @@ static void arm(struct etcd_mailbox *m)
         (void) timer_set(m->timer, is_active(m) ? clock_now() + INTERVAL : USEC_INFINITY);
 }
 
-static int on_time(sd_event_source *source, uint64_t usec, void *userdata)
+static int on_time(sd_event_source *, uint64_t, void *userdata)
 {
         struct etcd_mailbox *m = userdata;
         struct outgoing *out;
 
-        (void) source;
-        (void) usec;
         while ((out = find_late(m, clock_now())))
                 outgoing_end(out, -ETIMEDOUT, NULL);
         LIST_FOREACH(out, &m->outgoing, in_list)

@@ -737,18 +737,14 @@ static void run_loop(struct etcd_store *s, bool arm)
         while (arm && sd_event_prepare(s->loop) > 0 && sd_event_dispatch(s->loop) > 0);
 }
 
-static int on_ready(sd_event_source *source, int fd, uint32_t events, void *userdata)
+static int on_ready(sd_event_source *, int, uint32_t, void *userdata)
 {
-        (void) source;
-        (void) fd;
-        (void) events;
         run_loop(userdata, false);
         return 0;
 }
 
-static int on_prepare(sd_event_source *source, void *userdata)
+static int on_prepare(sd_event_source *, void *userdata)
 {
-        (void) source;
         run_loop(userdata, true);
         return 0;
 }

@@ -393,9 +393,8 @@ static int aside_written(struct opensm_writer *w, usec_t now, const struct contr
 }
 
 /* Without the record pkeyd would not know after a crash what OpenSM may have written, so no file is written. */
-static int stored(struct opensm_writer *w, usec_t now, const struct control_event *event)
+static int stored(struct opensm_writer *w, usec_t, const struct control_event *event)
 {
-        (void) now;
         if (event->r == 0)
                 return go_to(w, w->n_files > 0 ? STEP_READING_AGAIN : STEP_WRITING);
         return writer_report(w, event->r, LOG_EVENT_STATE_DIR, "pkeyd could not store what OpenSM would write next: %s; %s stays as it is until it can",
@@ -403,19 +402,17 @@ static int stored(struct opensm_writer *w, usec_t now, const struct control_even
 }
 
 /* Phases may take minutes. If the file was changed meanwhile, the next sweep begins with what is in place. */
-static int file_read_again(struct opensm_writer *w, usec_t now, const struct control_event *event)
+static int file_read_again(struct opensm_writer *w, usec_t, const struct control_event *event)
 {
         const struct control_file *file = &event->files[0];
 
-        (void) now;
         if (file->r < 0 || !writer_is_last_file(w, (struct file_bytes) { file->bytes, file->n }))
                 return -ESTALE;
         return go_to(w, STEP_WRITING);
 }
 
-static int file_written(struct opensm_writer *w, usec_t now, const struct control_event *event)
+static int file_written(struct opensm_writer *w, usec_t, const struct control_event *event)
 {
-        (void) now;
         knowledge_settle_expected(w->job.knowledge, true); /* after an error, too: the file may be in place */
         if (event->r < 0)
                 return writer_report(w, event->r, LOG_EVENT_OPENSM_FILE_UNUSABLE, "%s cannot be written: %s%s%s%s", w->path,

@@ -413,12 +413,10 @@ static int load_range(struct state *s, const char *first, const char *end, store
 
 /* --- generations -------------------------------------------------------------------------------------------------- */
 
-static int note_key(void *userdata, const char *key, const void *value, size_t n)
+static int note_key(void *userdata, const char *key, const void *, size_t)
 {
         struct generation_key k;
 
-        (void) value;
-        (void) n;
         return key && generation_key_read(key, &k) && !generation_history_note(userdata, &k) ? -ENOMEM : 0;
 }
 

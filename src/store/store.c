@@ -85,12 +85,8 @@ void store_delete(struct store_transaction *t, const char *key)
 
 /* --- stores --------------------------------------------------------------------------------------------------------- */
 
-static int stop_at_first(void *userdata, const char *key, const void *value, size_t n)
+static int stop_at_first(void *, const char *, const void *, size_t)
 {
-        (void) userdata;
-        (void) key;
-        (void) value;
-        (void) n;
         return 1;
 }
 

@@ -189,13 +189,12 @@ static void set_retries(const struct survey *s, const struct subnet_port *p, str
         mad_stage_set_retries(request, s->options.retries, failed_before(s, p) || failed_in_interrupted, c->tries);
 }
 
-static bool survey_next(void *state, usec_t now, struct mad_request *ret)
+static bool survey_next(void *state, usec_t, struct mad_request *ret)
 {
         struct survey *s = state;
         const struct subnet_port *p;
         struct conversation *c;
 
-        (void) now;
         if (s->ring_n == 0)
                 return false;
         c = &s->conversations[s->ring[s->ring_first]];
@@ -306,12 +305,11 @@ static struct conversation *find_conversation(const struct survey *s, uint64_t c
         return c && c->waiting && cookie == cookie_of(s, c) ? c : NULL;
 }
 
-static void survey_result(void *state, usec_t now, const struct mad_result *result)
+static void survey_result(void *state, usec_t, const struct mad_result *result)
 {
         struct survey *s = state;
         struct conversation *c = find_conversation(s, result->cookie);
 
-        (void) now;
         if (!c)
                 return;
         c->waiting = false;
@@ -328,11 +326,10 @@ static void survey_result(void *state, usec_t now, const struct mad_result *resu
 }
 
 /* Keeps only the number of tries without an answer. */
-static void survey_take_back(void *state, usec_t now, const struct mad_result *result)
+static void survey_take_back(void *state, usec_t, const struct mad_result *result)
 {
         struct conversation *c = find_conversation(state, result->cookie);
 
-        (void) now;
         if (c)
                 c->tries = (uint8_t) MIN(c->tries + result->timeouts, UINT8_MAX);
 }

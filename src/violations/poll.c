@@ -29,12 +29,11 @@ static usec_t poll_due(const void *state)
         return poll_has_queued(p) ? 0 : poll_schedule_due(&p->schedule);
 }
 
-static void poll_result(void *state, usec_t now, const struct mad_result *result)
+static void poll_result(void *state, usec_t, const struct mad_result *result)
 {
         struct violation_poll *p = state;
         struct poll_flight *f = &p->flights[result->cookie % POLL_MAX_FLIGHTS], flight = *f;
 
-        (void) now;
         if (!f->is_used || f->cookie != result->cookie)
                 return;
         f->is_used = false;
@@ -43,11 +42,10 @@ static void poll_result(void *state, usec_t now, const struct mad_result *result
         poll_take_result(p, &flight, result);
 }
 
-static void poll_reset(void *state, usec_t now)
+static void poll_reset(void *state, usec_t)
 {
         struct violation_poll *p = state;
 
-        (void) now;
         memset(p->flights, 0, sizeof(p->flights));
         p->n_flights = p->n_silent_flights = 0;
         poll_schedule_forget_cycle(&p->schedule);
@@ -87,9 +85,8 @@ static bool next_of_once(struct violation_poll *p, struct mad_request *ret)
         return false;
 }
 
-static bool once_next(void *state, usec_t now, struct mad_request *ret)
+static bool once_next(void *state, usec_t, struct mad_request *ret)
 {
-        (void) now;
         if (!next_of_once(state, ret))
                 return false;
         if (ret->method == MAD_GET)

@@ -128,12 +128,11 @@ static void handle_identity(struct violation_poll *p, struct poll_target *t, con
 
 /* --- answers about counters ------------------------------------------------------------------------------------------ */
 
-static void handle_port_info(struct violation_poll *p, struct poll_target *t, const struct poll_flight *flight,
+static void handle_port_info(struct violation_poll *p, struct poll_target *t, const struct poll_flight *,
                              const struct mad_result *result)
 {
         struct port_info info;
 
-        (void) flight;
         if (!take_outcome(p, t, POLL_BLOCK_PORT_INFO, result->outcome))
                 return;
         if (result->outcome == MAD_REFUSED) {

@@ -139,12 +139,10 @@ bool poll_request_in_turn(struct violation_poll *p, const struct poll_item *item
 
 /* --- beside the round ------------------------------------------------------------------------------------------------ */
 
-static bool request_read(struct violation_poll *p, struct poll_target *t, enum violation_source source,
-                         struct mad_request *ret)
+static bool request_read(struct violation_poll *p, struct poll_target *t, enum violation_source, struct mad_request *ret)
 {
         struct poll_block_state *b = &t->blocks[POLL_BLOCK_COUNTERS];
 
-        (void) source;
         if (b->progress != PROGRESS_QUEUED)
                 return false;
         b->progress = PROGRESS_IDLE;
