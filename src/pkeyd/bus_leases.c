@@ -6,14 +6,19 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "pins/claims.h"
 #include "pkeyd/bus_lease_message.h"
-#include "pkeyd/bus_ports.h"
+#include "policy/selector_match.h"
 #include "shell/user.h"
 
 #define INTERFACE      "org.pkeyd1.Leases"
 #define REST_USER      "pkeyd-rest" /* runs the REST API, and names its clients */
 #define ERROR_NO_LEASE "org.pkeyd1.Error.NoSuchLease"
 #define ERROR_NO_ANSWER "org.pkeyd1.Error.NoAnswer" /* of the other head node */
+#define ERROR_NOT_READY "org.pkeyd1.Error.NotReady"
+
+#define BUS_PORT      "(ttyqsyy)" /* port GUID, node GUID, port, LID, host name, node type, state */
+#define BUS_PORT_SIZE 48          /* about so many bytes, besides its name */
 
 /* A caller that has no answer yet. */
 struct bus_caller {
@@ -393,11 +398,46 @@ static int method_show(sd_bus_message *call, void *userdata, sd_bus_error *error
         return bus_send(&reply);
 }
 
+static size_t size_of(const struct subnet *s)
+{
+        size_t size = 0;
+
+        for (uint32_t i = 0; i < s->n_by_port_guid; i++)
+                size += BUS_PORT_SIZE + strlen(s->nodes[s->ports[s->by_port_guid[i]].node].name);
+        return size;
+}
+
+static void append_port(struct bus_builder *b, const struct matcher *names, const struct subnet_port *p)
+{
+        const struct subnet_node *node = &names->subnet->nodes[p->node];
+
+        bus_append(b, BUS_PORT, p->guid.v, node->guid.v, p->number, p->lid.v, names->has_twin[p->node] ? "" : node->name, node->type,
+                   p->state);
+}
+
+/* The endports of the snapshot, by the names that count for the policy; a contested name (policy/selector_match.h) is empty, because
+ * clients use the names to choose members by GUID. */
 static int method_ports(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
-        const struct bus_leases *l = userdata;
+        const struct control_status *status = ((struct bus_leases *) userdata)->status;
+        _cleanup_arena_ struct arena *a = arena_new();
+        const struct subnet *s = NULL;
+        struct bus_builder reply;
+        struct matcher names;
+        int r;
 
-        return bus_ports_reply(call, l->status, error);
+        if (!status->snapshot || !status->snapshot->subnet)
+                return sd_bus_error_set(error, ERROR_NOT_READY, "pkeyd has not seen the fabric yet; call again later");
+        r = a ? pins_view(a, status->pins, status->snapshot->subnet, &s) ?: matcher_init(&names, a, NULL, s, NULL) : -ENOMEM;
+        r = r ?: bus_check_queue(call, error) ?: bus_check_size(size_of(s), error);
+        if (r < 0)
+                return r;
+        reply = bus_begin_reply(call);
+        bus_open(&reply, 'a', BUS_PORT);
+        for (uint32_t i = 0; i < s->n_by_port_guid; i++)
+                append_port(&reply, &names, &s->ports[s->by_port_guid[i]]);
+        bus_close(&reply);
+        return bus_send(&reply);
 }
 
 static int method_default_membership(sd_bus_message *call, void *userdata, sd_bus_error *)
@@ -420,7 +460,7 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_METHOD("List", "", "aa{sv}", method_list, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("ListWhole", "s", "aa{sv}", method_list_whole, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("Show", "s", "a{sv}", method_show, SD_BUS_VTABLE_UNPRIVILEGED),
-        SD_BUS_METHOD("Ports", "", BUS_PORTS, method_ports, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("Ports", "", "a" BUS_PORT, method_ports, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("DefaultMembership", "", "s", method_default_membership, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_VTABLE_END,
 };

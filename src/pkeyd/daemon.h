@@ -13,7 +13,7 @@
  *     bus              the daemon on D-Bus: the connection, reload, confirm, undo, signals
  *     bus_status         its properties
  *     bus_violations     its method Violations, which takes long
- *     bus_leases         its interface for leases; bus_lease_message: leases in messages; bus_ports: the endports of the fabric
+ *     bus_leases         its interface for leases, with the endports of the fabric; bus_lease_message: leases in messages
  *     bus_message        texts, findings, violations in messages; limits; who calls
  *     forward          requests about leases from and to the other head node
  *     monitor          violations: background tasks of the port -> violation table -> journal

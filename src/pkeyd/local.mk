@@ -9,8 +9,6 @@ pkeyd_SOURCES = \
 	src/pkeyd/bus_leases.h \
 	src/pkeyd/bus_message.c \
 	src/pkeyd/bus_message.h \
-	src/pkeyd/bus_ports.c \
-	src/pkeyd/bus_ports.h \
 	src/pkeyd/bus_status.c \
 	src/pkeyd/bus_status.h \
 	src/pkeyd/bus_violations.c \
