@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Requests, from their first line to the answer. */
 #include <errno.h>
+#include <gnutls/gnutls.h>
+#include <gnutls/x509.h>
 #include <string.h>
 
-#include "pkeyd_rest/certificate.h"
 #include "pkeyd_rest/http_internal.h"
 #include "shell/shell.h"
 #include "util/scan.h"
@@ -158,6 +159,56 @@ static enum MHD_Result take_body(struct http_request *q, const char *bytes, size
         return q->n_dropped > REST_MAX_BODY ? MHD_NO : MHD_YES;
 }
 
+/* --- certificates ------------------------------------------------------------------------------------------------------ */
+
+static bool is_verified(gnutls_session_t session)
+{
+        gnutls_typed_vdata_st purpose = { .type = GNUTLS_DT_KEY_PURPOSE_OID, .data = (unsigned char *) GNUTLS_KP_TLS_WWW_CLIENT };
+        unsigned status;
+
+        return gnutls_certificate_verify_peers(session, &purpose, 1, &status) == 0 && status == 0;
+}
+
+static char *subject_of(const gnutls_datum_t *der)
+{
+        gnutls_datum_t name = {};
+        gnutls_x509_crt_t crt;
+        char *subject = NULL;
+
+        if (gnutls_x509_crt_init(&crt) < 0)
+                return NULL;
+        if (gnutls_x509_crt_import(crt, der, GNUTLS_X509_FMT_DER) == 0 && gnutls_x509_crt_get_dn3(crt, &name, 0) == 0 &&
+            strnlen((const char *) name.data, name.size) == name.size)
+                subject = strndup((const char *) name.data, name.size);
+        gnutls_free(name.data);
+        gnutls_x509_crt_deinit(crt);
+        return subject;
+}
+
+/* The subject (RFC 4514, as CN=nico,O=Example) of the client certificate of a session, owned; NULL: there is none, the CA of the
+ * session did not sign it, it is not valid now, or it is not one for clients. */
+static char *certificate_subject(gnutls_session_t session)
+{
+        const gnutls_datum_t *chain;
+        unsigned n = 0;
+
+        if (gnutls_certificate_type_get2(session, GNUTLS_CTYPE_PEERS) != GNUTLS_CRT_X509)
+                return NULL;
+        chain = gnutls_certificate_get_peers(session, &n);
+        return chain && n > 0 && is_verified(session) ? subject_of(&chain[0]) : NULL;
+}
+
+static void verify_certificate(struct http_connection *c)
+{
+        const union MHD_ConnectionInfo *info;
+
+        if (c->was_verified || !c->server->has_tls)
+                return;
+        c->was_verified = true;
+        info = MHD_get_connection_info(c->mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+        c->certificate = info ? certificate_subject(info->tls_session) : NULL;
+}
+
 /* --- requests --------------------------------------------------------------------------------------------------------- */
 
 static struct http_request *request_free(struct http_request *q)
@@ -187,17 +238,6 @@ void *http_on_target(void *server, const char *target, struct MHD_Connection *mh
                 c->deadline = clock_now() + s->conf->max_time; /* the timer elapses no later, and is then armed again */
         s->n_requests++;
         return STEAL(q);
-}
-
-static void verify_certificate(struct http_connection *c)
-{
-        const union MHD_ConnectionInfo *info;
-
-        if (c->was_verified || !c->server->has_tls)
-                return;
-        c->was_verified = true;
-        info = MHD_get_connection_info(c->mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION);
-        c->certificate = info ? certificate_subject(info->tls_session) : NULL;
 }
 
 static enum MHD_Result begin(struct http_request *q, const char *method)

@@ -2,8 +2,6 @@
 if ENABLE_REST
 sbin_PROGRAMS += pkeyd-rest
 pkeyd_rest_SOURCES = \
-	src/pkeyd_rest/certificate.c \
-	src/pkeyd_rest/certificate.h \
 	src/pkeyd_rest/door.c \
 	src/pkeyd_rest/door.h \
 	src/pkeyd_rest/door-events.def \

@@ -8,7 +8,7 @@ ANSWER, EDIT, VIEW = "src/rest/rest_answer.c", "src/rest/rest_edit.c", "src/rest
 LIMITS, CREDENTIALS = "src/rest/rest_limits.c", "src/rest/rest_credentials.c"
 DOOR, JOBS, LOGIN = "src/pkeyd_rest/door.c", "src/pkeyd_rest/jobs.c", "src/pkeyd_rest/login.c"
 HTTP, REQUEST, CONNECTION = "src/pkeyd_rest/http.c", "src/pkeyd_rest/http_request.c", "src/pkeyd_rest/http_connection.c"
-MESSAGES, JOURNAL, CERTIFICATE = "src/pkeyd_rest/lease_messages.c", "src/pkeyd_rest/door_journal.c", "src/pkeyd_rest/certificate.c"
+MESSAGES, JOURNAL, CERTIFICATE = "src/pkeyd_rest/lease_messages.c", "src/pkeyd_rest/door_journal.c", "src/pkeyd_rest/http_request.c"
 PORTS = "src/pkeyd/bus_leases.c"
 CONF, LISTENERS = "src/rest/rest_conf.c", "src/pkeyd_rest/listeners.c"
 
