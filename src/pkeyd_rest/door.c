@@ -32,8 +32,8 @@ struct door {
         const char *file;
         const struct fabric *fabric;
         sd_event *event;
-        struct pkeyd_bus *bus;
-        struct login *login;
+        struct pkeyd_bus bus;
+        struct login login;
         struct jobs *jobs;
         struct listeners *listeners; /* NULL: the door is ending */
         struct door_server *servers; /* the first one is in force */
@@ -62,7 +62,7 @@ static void check_login(struct door *d, struct http_request *q, enum rest_prefix
                 .prefix = prefix, .authorization = q->authorization, .certificate = q->certificate, .from = q->from,
         };
         struct login_result result;
-        int r = login_check(d->login, &attempt, clock_now(), &result);
+        int r = login_check(&d->login, &attempt, clock_now(), &result);
 
         if (r < 0) {
                 http_refuse(q, 503, r == -ENOMEM ? "out of memory" : "GnuTLS fails, so no login can be checked");
@@ -189,7 +189,7 @@ static void set_max_connections(struct door *d)
 /* Gives new connections to this server, which it takes over; the one in force ends. */
 static int put_in_force(struct door *d, struct door_server *s)
 {
-        int r = login_use(d->login, s->conf->rest);
+        int r = login_use(&d->login, s->conf->rest);
 
         if (r < 0) {
                 (void) server_free(s);
@@ -284,11 +284,11 @@ static int set_up(struct door *d)
         if (r >= 0)
                 r = sd_event_add_signal(d->event, NULL, SIGINT, on_terminate, d);
         if (r >= 0)
-                r = pkeyd_bus_new(d->event, d->fabric, &d->journal, &d->bus);
+                r = pkeyd_bus_init(&d->bus, d->event, d->fabric, &d->journal);
         if (r >= 0)
-                r = jobs_new(d->event, d->bus, &d->journal, &d->jobs);
+                r = jobs_new(d->event, &d->bus, &d->journal, &d->jobs);
         if (r >= 0)
-                r = login_new(&d->login);
+                r = login_init(&d->login);
         if (r < 0)
                 door_log(&d->journal, DOOR_EVENT_CONF_REFUSED, "cannot start: %s", strerror(-r));
         return r < 0 ? r : listen_at(d);
@@ -304,8 +304,8 @@ static void tear_down(struct door *d)
                 d->servers = s->next;
                 (void) server_free(s);
         }
-        (void) login_free(d->login);
-        (void) pkeyd_bus_free(d->bus);
+        login_done(&d->login);
+        pkeyd_bus_done(&d->bus);
         (void) sd_event_unref(d->event);
 }
 

@@ -13,9 +13,8 @@
 
 int lease_messages_call(const struct pkeyd_bus *b, const char *method, const char *argument, sd_bus_message **ret)
 {
-        const struct fabric *fabric = pkeyd_bus_fabric(b);
         _cleanup_message_ sd_bus_message *m = NULL;
-        int r = sd_bus_message_new_method_call(pkeyd_bus_get(b), &m, fabric->bus_name, fabric->bus_path, INTERFACE, method);
+        int r = sd_bus_message_new_method_call(pkeyd_bus_get(b), &m, b->fabric->bus_name, b->fabric->bus_path, INTERFACE, method);
 
         if (r >= 0)
                 r = sd_bus_message_set_auto_start(m, 0);

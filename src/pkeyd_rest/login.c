@@ -9,35 +9,16 @@
 static const struct rest_rate all_hashes = { .per_second = 10, .burst = 20 };
 static const struct rest_rate hashes_after_failures = { .per_second = 5, .burst = 10 };
 
-struct login {
-        const struct rest_conf *conf;
-        unsigned char key[32];       /* of the digests */
-        struct rest_logins logins;
-        struct rest_failures failures;
-        struct rest_bucket hashes, hashes_after_failures;
-        struct rest_bucket *clients; /* owned; by index of the client */
-};
-
-int login_new(struct login **ret)
+int login_init(struct login *l)
 {
-        _cleanup_(login_free_p) struct login *l = calloc(1, sizeof(*l));
-
-        if (!l)
-                return -ENOMEM;
-        if (gnutls_rnd(GNUTLS_RND_KEY, l->key, sizeof(l->key)) < 0)
-                return -EIO;
-        *ret = STEAL(l);
-        return 0;
+        *l = (struct login) {};
+        return gnutls_rnd(GNUTLS_RND_KEY, l->key, sizeof(l->key)) < 0 ? -EIO : 0;
 }
 
-struct login *login_free(struct login *l)
+void login_done(struct login *l)
 {
-        if (!l)
-                return NULL;
         free(l->clients);
         explicit_bzero(l, sizeof(*l));
-        free(l);
-        return NULL;
 }
 
 int login_use(struct login *l, const struct rest_conf *conf)

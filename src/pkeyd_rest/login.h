@@ -7,12 +7,19 @@
 #include "rest/rest_conf.h"
 #include "rest/rest_limits.h"
 
-struct login;
+struct login {
+        const struct rest_conf *conf;
+        unsigned char key[32];       /* of the digests */
+        struct rest_logins logins;
+        struct rest_failures failures;
+        struct rest_bucket hashes, hashes_after_failures;
+        struct rest_bucket *clients; /* owned; by index of the client */
+};
 
-/* Returns 0, -ENOMEM, or -EIO (no random key); *ret owned. */
-int login_new(struct login **ret);
-struct login *login_free(struct login *l);
-DEFINE_CLEANUP(struct login *, login_free)
+/* Returns 0 or -EIO (no random key). */
+int login_init(struct login *l);
+/* Zeroed: nothing to do. */
+void login_done(struct login *l);
 
 /* Takes the clients from another configuration, and forgets which credentials were right. Borrows conf. Returns 0, or -ENOMEM
  * without a change. */

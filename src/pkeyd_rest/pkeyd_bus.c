@@ -9,24 +9,9 @@
 
 #define RETRY (1 * USEC_PER_SEC)
 
-struct pkeyd_bus {
-        sd_event *event;
-        const struct fabric *fabric;
-        const struct journal_output *journal;
-        sd_bus *bus;            /* owned; NULL: not connected */
-        sd_event_source *retry;
-        bool is_broken;         /* the timer closes the connection, because one of its own callbacks noticed that it broke */
-        bool logged_absent;
-};
-
 sd_bus *pkeyd_bus_get(const struct pkeyd_bus *b)
 {
         return b->is_broken ? NULL : b->bus;
-}
-
-const struct fabric *pkeyd_bus_fabric(const struct pkeyd_bus *b)
-{
-        return b->fabric;
 }
 
 void pkeyd_bus_note_result(struct pkeyd_bus *b, const char *why)
@@ -92,28 +77,19 @@ static int on_retry(sd_event_source *, uint64_t, void *userdata)
         return 0;
 }
 
-int pkeyd_bus_new(sd_event *event, const struct fabric *fabric, const struct journal_output *journal, struct pkeyd_bus **ret)
+int pkeyd_bus_init(struct pkeyd_bus *b, sd_event *event, const struct fabric *fabric, const struct journal_output *journal)
 {
-        _cleanup_(pkeyd_bus_free_p) struct pkeyd_bus *b = calloc(1, sizeof(*b));
         int r;
 
-        if (!b)
-                return -ENOMEM;
         *b = (struct pkeyd_bus) { .event = event, .fabric = fabric, .journal = journal };
         r = sd_event_add_time(event, &b->retry, CLOCK_MONOTONIC, USEC_INFINITY, 0, on_retry, b);
-        if (r < 0)
-                return r;
-        reconnect(b);
-        *ret = STEAL(b);
-        return 0;
+        if (r >= 0)
+                reconnect(b);
+        return r < 0 ? r : 0;
 }
 
-struct pkeyd_bus *pkeyd_bus_free(struct pkeyd_bus *b)
+void pkeyd_bus_done(struct pkeyd_bus *b)
 {
-        if (!b)
-                return NULL;
         disconnect(b);
         sd_event_source_disable_unref(b->retry);
-        free(b);
-        return NULL;
 }

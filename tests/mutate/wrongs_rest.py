@@ -115,7 +115,7 @@ WRONGS = [
     Wrong("door-cuts-off-bodies-at-the-end", HTTP, "                if (!q || !q->has_begun)\n", "                if (!c->is_busy)\n"),
     Wrong("door-listens-at-the-end", DOOR, "        d->listeners = listeners_free(d->listeners);\n        http_server_end", "        http_server_end"),
     Wrong("door-former-server-stays", DOOR, "http_server_end(d->servers->http);\n        s->next", "(void) 0;\n        s->next"),
-    Wrong("door-reload-without-its-clients", DOOR, "        int r = login_use(d->login, s->conf->rest);\n", "        int r = d->servers ? 0 : login_use(d->login, s->conf->rest);\n"),
+    Wrong("door-reload-without-its-clients", DOOR, "        int r = login_use(&d->login, s->conf->rest);\n", "        int r = d->servers ? 0 : login_use(&d->login, s->conf->rest);\n"),
     Wrong("door-v6-only", LISTENERS, "only = only_v6, r;", "only = true, r;"),
     Wrong("door-v6-takes-all", LISTENERS, "only = only_v6, r;", "only = false, r;"),
     Wrong("door-mapped-addresses", CONNECTION, 'strncmp(ret, "::ffff:", 7) == 0 && ', "false && "),
