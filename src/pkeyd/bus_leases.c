@@ -12,7 +12,6 @@
 #include "shell/user.h"
 
 #define INTERFACE      "org.pkeyd1.Leases"
-#define REST_USER      "pkeyd-rest" /* runs the REST API, and names its clients */
 #define ERROR_NO_LEASE "org.pkeyd1.Error.NoSuchLease"
 #define ERROR_NO_ANSWER "org.pkeyd1.Error.NoAnswer" /* of the other head node */
 #define ERROR_NOT_READY "org.pkeyd1.Error.NotReady"
@@ -103,7 +102,7 @@ void bus_leases_refuse(struct bus_leases *l, uint64_t number, const char *why)
 /* Only the program that checked who its clients are may name one. */
 static bool may_name_client(const struct bus_caller *c, uint32_t uid, const char *user)
 {
-        return !c->client || uid == 0 || strcmp(user, REST_USER) == 0;
+        return !c->client || uid == 0 || strcmp(user, USER_PKEYD_REST) == 0;
 }
 
 /* Sets the names of the caller, by which leases/ decides: the client, if it names one, and the user. */
@@ -191,7 +190,7 @@ static void ask(struct bus_caller *c, uint32_t uid)
         c->arena = arena_new();
         r = c->arena ? look_up(c, uid) : -ENOMEM;
         if (r == -EACCES)
-                refuse(c, 0, SD_BUS_ERROR_ACCESS_DENIED, "Client: only root and the user " REST_USER " may name one");
+                refuse(c, 0, SD_BUS_ERROR_ACCESS_DENIED, "Client: only root and the user " USER_PKEYD_REST " may name one");
         else if (r < 0)
                 refuse(c, r, NULL, NULL);
         else

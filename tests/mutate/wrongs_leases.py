@@ -121,7 +121,7 @@ WRONGS = [
     Wrong("made-although-it-must-exist", EDIT, " || edit->options.must_exist))", "))"),
     Wrong("record-without-qos", RECORDS, "if (r == 0 && q->mtu > 0)", "if (false)"),
     Wrong("record-that-is-kept", RECORDS, "lease->is_kept = !drops;", "lease->is_kept = true;"),
-    Wrong("client-by-anybody", "src/pkeyd/bus_leases.c", "return !c->client || uid == 0 || strcmp(user, REST_USER) == 0;", "return true;"),
+    Wrong("client-by-anybody", "src/pkeyd/bus_leases.c", "return !c->client || uid == 0 || strcmp(user, USER_PKEYD_REST) == 0;", "return true;"),
     Wrong("client-without-its-name", "src/pkeyd/bus_leases.c", "        if (c->client)\n                names[by->n_names++] = by->origin.user;\n", ""),
     Wrong("client-of-any-name", "src/pkeyd/bus_lease_message.c", "        if (r >= 0 && o->client)\n                r = check_client(o->client, error);\n", ""),
     Wrong("option-said-twice", "src/pkeyd/bus_lease_message.c", "if (o->seen & BIT(i))", "if (false)"),
