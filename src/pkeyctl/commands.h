@@ -69,6 +69,10 @@ bool command_takes(const struct command *c, const char *option);
 /* Adds the commands that take an option, as in "apply and forget", with `last` between the last two. Nothing: it is for all. */
 void command_add_takers(struct text *t, const char *option, const char *last);
 
+/* `complete`: prints the candidates for word N of the command line WORD..., with N and the words in `arguments` (pkeyctl(1),
+ * COMPLETION). Does not fail: what it cannot read adds no candidates. Sends nothing, changes nothing, does not wait. */
+void completion_answer(int n, char **arguments);
+
 /* The tables that `explain` reads (session.h). */
 int explain_choose(struct context *ctx, const uint32_t **ret, uint32_t *ret_n);
 

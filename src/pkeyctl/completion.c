@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "pkeyctl/completion.h"
-
+/* What a shell offers while a person types a command line of pkeyctl. The scripts in completions/ only pass the answer on; what can
+ * be typed is in the table of commands and in that of options. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "pkeyctl/commands.h"
 #include "pkeyctl/completion_names.h"
 #include "shell/fabric.h"
 #include "util/scan.h"

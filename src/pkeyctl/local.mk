@@ -21,7 +21,6 @@ pkeyctl_SOURCES += \
 	src/pkeyctl/command_violations.c \
 	src/pkeyctl/commands.h \
 	src/pkeyctl/completion.c \
-	src/pkeyctl/completion.h \
 	src/pkeyctl/completion_names.c \
 	src/pkeyctl/completion_names.h \
 	src/pkeyctl/pkeyctl.c \

@@ -4,7 +4,6 @@
 
 #include "config.h"
 #include "pkeyctl/commands.h"
-#include "pkeyctl/completion.h"
 #include "session/output.h"
 #include "shell/file.h"
 #include "util/nearest.h"
