@@ -9,7 +9,6 @@
 #include <systemd/sd-event.h>
 
 #include "pkeyd_rest/door_conf.h"
-#include "pkeyd_rest/door_options.h"
 #include "pkeyd_rest/jobs.h"
 #include "pkeyd_rest/listeners.h"
 #include "pkeyd_rest/login.h"
@@ -309,12 +308,12 @@ static void tear_down(struct door *d)
         (void) sd_event_unref(d->event);
 }
 
-int door_run(const struct options *o)
+int door_run(const char *file, const struct fabric *fabric)
 {
-        struct door d = { .file = o->config_file, .fabric = &o->fabric };
+        struct door d = { .file = file, .fabric = fabric };
         int r;
 
-        journal_output_init(&d.journal, "pkeyd-rest", o->fabric.name);
+        journal_output_init(&d.journal, "pkeyd-rest", fabric->name);
         r = set_up(&d);
         if (r >= 0) {
                 const struct rest_conf *c = d.servers->conf->rest;

@@ -14,7 +14,7 @@
  * it answers the requests that it has, and ends.
  */
 
-struct options;
+#include "shell/fabric.h"
 
-/* Runs until a signal ends it. Logs its errors. Returns 0 or negative errno. */
-int door_run(const struct options *o);
+/* Runs with this rest.yaml until a signal ends it. Logs its errors. Returns 0 or negative errno. */
+int door_run(const char *file, const struct fabric *fabric);

@@ -9,8 +9,6 @@ pkeyd_rest_SOURCES = \
 	src/pkeyd_rest/door_conf.h \
 	src/pkeyd_rest/door_journal.c \
 	src/pkeyd_rest/door_journal.h \
-	src/pkeyd_rest/door_options.c \
-	src/pkeyd_rest/door_options.h \
 	src/pkeyd_rest/http.c \
 	src/pkeyd_rest/http.h \
 	src/pkeyd_rest/http_connection.c \

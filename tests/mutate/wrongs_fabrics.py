@@ -5,7 +5,7 @@ from wrongs import Wrong
 
 FABRIC, BUS, JOURNAL, METRICS_FILE = "src/shell/fabric.c", "src/pkeyd/bus.c", "src/shell/journal_fields.c", "src/pkeyd/metrics_file.c"
 METRICS, FILE, WRITER_PHASES = "src/metrics/metrics.c", "src/opensm/partitions_file.c", "src/opensm_writer/opensm_writer_phases.c"
-CLIENT, OPTIONS, REST = "src/session/bus_client.c", "src/pkeyd/pkeyd_options.c", "src/pkeyd_rest/door_options.c"
+CLIENT, OPTIONS, REST = "src/session/bus_client.c", "src/pkeyd/pkeyd_options.c", "src/pkeyd_rest/pkeyd_rest.c"
 
 WRONGS = [
     # names
