@@ -69,6 +69,24 @@ void p_keys_get_block(const struct p_key *table, uint16_t capacity, uint16_t blo
                 memcpy(ret, table + (size_t) block * P_KEY_BLOCK_ENTRIES, n * sizeof(*ret));
 }
 
+void p_keys_to_hex(struct text *t, const struct p_key *keys, size_t n)
+{
+        for (size_t i = 0; i < n; i++)
+                text_add(t, "%04x", (unsigned) keys[i].v);
+}
+
+bool p_keys_from_hex(const char *digits, size_t n, struct p_key *ret, size_t max)
+{
+        if (n % 4 != 0 || n / 4 > max)
+                return false;
+        for (size_t i = 0; i < n; i++) {
+                if (digit_value(digits[i]) >= 16)
+                        return false;
+                ret[i / 4].v = (uint16_t) (ret[i / 4].v << 4 | digit_value(digits[i]));
+        }
+        return true;
+}
+
 uint32_t p_keys_count(const struct p_key *keys, uint32_t n)
 {
         uint32_t used = 0;

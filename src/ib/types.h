@@ -19,6 +19,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct text; /* util/text.h */
+
 /* A P_Key as in a table: the base in the low 15 bits, the membership in the high bit. A base of 0 means an unused entry (0x0000 and
  * 0x8000 are both invalid P_Keys). */
 struct p_key {
@@ -187,6 +189,11 @@ uint32_t p_keys_count(const struct p_key *keys, uint32_t n);
 bool p_keys_cover(const struct p_key *keys, uint32_t n, struct p_key key);
 /* The first entry in use of `keys` that no entry of `table` covers; NULL: all are covered. Borrows from `keys`. */
 const struct p_key *p_keys_find_uncovered(const struct p_key *table, uint32_t n_table, const struct p_key *keys, uint32_t n_keys);
+
+/* Adds four hexadecimal digits for each entry. */
+void p_keys_to_hex(struct text *t, const struct p_key *keys, size_t n);
+/* Reads n digits into at most `max` entries, which are zeros. Returns false if the digits are not of that many entries. */
+bool p_keys_from_hex(const char *digits, size_t n, struct p_key *ret, size_t max);
 
 /* "none", "limited", "full", "both"; a static string. */
 const char *membership_to_string(enum membership m);

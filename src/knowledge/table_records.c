@@ -17,52 +17,23 @@ static const char *const presences[] = {
 };
 static const char *const kinds[] = { [KNOWLEDGE_ENDPORT] = "endport", [KNOWLEDGE_LEAF] = "leaf", [KNOWLEDGE_PLACE] = "place" };
 
-/* --- entries ----------------------------------------------------------------------------------------------------------- */
+/* --- to the store ------------------------------------------------------------------------------------------------------ */
 
-/* Four digits for each entry, without the unused ones at the end. */
+/* Without the unused entries at the end. */
 static json_t *entries_to_json(const struct p_key *entries, size_t n)
 {
-        _cleanup_free_ char *text = NULL;
+        _cleanup_text_ struct text t = {};
 
         while (n > 0 && entries[n - 1].v == 0)
                 n--;
-        text = malloc(4 * n + 1);
-        if (!text)
-                return NULL;
-        text[0] = '\0';
-        for (size_t i = 0; i < n; i++)
-                (void) snprintf(text + 4 * i, 5, "%04x", entries[i].v);
-        return json_string(text);
+        p_keys_to_hex(&t, entries, n);
+        return t.failed ? NULL : json_string(t.bytes ?: "");
 }
 
-static int entries_from_text(const char *text, struct p_key *ret, size_t n)
+static json_t *write_to_json(const struct knowledge_write *w)
 {
-        size_t length = strlen(text);
-
-        if (length % 4 != 0 || length / 4 > n)
-                return -EBADMSG;
-        for (size_t i = 0; i < length; i++) {
-                if (digit_value(text[i]) >= 16)
-                        return -EBADMSG;
-                ret[i / 4].v = (uint16_t) (ret[i / 4].v << 4 | digit_value(text[i]));
-        }
-        return 0;
-}
-
-/* --- to the store ------------------------------------------------------------------------------------------------------ */
-
-static json_t *writes_to_json(const struct knowledge_record *r)
-{
-        json_t *writes = json_array();
-
-        for (size_t i = 0; i < r->n_writes; i++)
-                (void) json_array_append_new(writes, json_pack("{s:i, s:o, s:b}", "block", r->writes[i].block, "entries",
-                                                               entries_to_json(r->writes[i].entries, P_KEY_BLOCK_ENTRIES),
-                                                               "suspected", r->writes[i].is_suspected));
-        if (json_array_size(writes) == r->n_writes)
-                return writes;
-        json_decref(writes);
-        return NULL;
+        return json_pack("{s:i, s:o, s:b}", "block", w->block, "entries", entries_to_json(w->entries, P_KEY_BLOCK_ENTRIES),
+                         "suspected", w->is_suspected);
 }
 
 /* Only a clock that is not set gives times before 1970. */
@@ -81,41 +52,36 @@ static json_t *places_to_json(const struct knowledge_record *r)
         return t.failed ? NULL : json_string(t.bytes ?: "");
 }
 
-static char *value_of(const struct knowledge_record *r, const char *boot)
+/* NULL is left out of an object. */
+static json_t *true_or_null(bool value)
+{
+        return value ? json_true() : NULL;
+}
+
+static json_t *record_to_json(const struct knowledge_record *r, const char *boot)
 {
         bool is_of_boot = r->seen != USEC_INFINITY;
         _cleanup_json_ json_t *o = NULL;
 
-        o = json_pack("{s:i, s:b, s:o, s:I, s:s, s:I, s:I, s:I, s:I, s:s, s:o, s:b, s:s, s:I, s:o}", "capacity", r->capacity, "read",
-                      r->entries != NULL, "entries", entries_to_json(r->entries, r->entries ? r->capacity : 0), "read_at",
-                      time_of(r->read_at), "presence", presences[r->presence], "since", time_of(r->since), "seen_at",
+        o = json_pack("{s:i, s:b, s:o, s:I, s:s, s:I, s:I, s:I, s:I, s:s, s:o, s:b, s:s, s:I, s:o, s:o*, s:o*, s:o*}", "capacity",
+                      r->capacity, "read", r->entries != NULL, "entries", entries_to_json(r->entries, r->entries ? r->capacity : 0),
+                      "read_at", time_of(r->read_at), "presence", presences[r->presence], "since", time_of(r->since), "seen_at",
                       time_of(r->seen_at), "there_at", time_of(r->there_at), "seen", (json_int_t) (is_of_boot ? r->seen : 0), "boot",
                       is_of_boot ? boot : "", "place", places_to_json(r), "vouched", r->vouched, "vouched_by",
-                      r->vouched_by ?: "", "vouched_at", time_of(r->vouched_at), "writes", writes_to_json(r));
-        if (!o || (r->has_clock && json_object_set_new(o, "clock", json_integer(r->clock)) < 0) ||
-            (r->is_unfollowed && json_object_set_new(o, "unfollowed", json_true()) < 0) ||
-            (r->may_be_silent && json_object_set_new(o, "may_be_silent", json_true()) < 0) ||
-            (r->found && json_object_set_new(o, "found", json_true()) < 0))
+                      r->vouched_by ?: "", "vouched_at", time_of(r->vouched_at), "writes",
+                      JSON_ARRAY(i, r->n_writes, write_to_json(&r->writes[i])), "unfollowed", true_or_null(r->is_unfollowed),
+                      "may_be_silent", true_or_null(r->may_be_silent), "found", true_or_null(r->found));
+        if (!o || (r->has_clock && json_object_set_new(o, "clock", json_integer(r->clock)) < 0))
                 return NULL;
-        return json_dumps(o, JSON_COMPACT);
-}
-
-static void put_value(struct store_transaction *t, const char *key, const char *value)
-{
-        if (value)
-                store_put(t, key, value, strlen(value));
-        else
-                t->error = t->error ?: -ENOMEM;
+        return STEAL(o);
 }
 
 static void put_record(const struct knowledge_record *r, const char *boot, struct store_transaction *t)
 {
-        _cleanup_free_ char *value = value_of(r, boot);
-        char key[STORE_KEY_MAX + 1];
+        const struct store_key key = store_key(KNOWLEDGE_PREFIX "%s/0x%016" PRIx64 "/%u", kinds[r->name.kind], r->name.node.v,
+                                               r->name.number);
 
-        (void) snprintf(key, sizeof(key), KNOWLEDGE_PREFIX "%s/0x%016" PRIx64 "/%u", kinds[r->name.kind], r->name.node.v,
-                        r->name.number);
-        put_value(t, key, value);
+        store_put_json(t, key.text, record_to_json(r, boot));
 }
 
 /* When a table was last read, or its port last seen, is needed only when that ends: so a sweep that changes nothing stores
@@ -127,18 +93,11 @@ static bool must_be_stored(const struct knowledge_record *r)
                r->found != r->stored_found;
 }
 
-static void put_discovery(const struct knowledge *k, const char *boot, struct store_transaction *t)
-{
-        _cleanup_json_ json_t *o = json_pack("{s:I, s:I, s:s}", "at", time_of(k->wall), "now", (json_int_t) k->now, "boot", boot);
-        _cleanup_free_ char *value = o ? json_dumps(o, JSON_COMPACT) : NULL;
-
-        put_value(t, DISCOVERY_KEY, value);
-}
-
 void knowledge_store(const struct knowledge *k, const char *boot, struct store_transaction *t)
 {
         if (!k->is_stored && k->wall > 0)
-                put_discovery(k, boot, t);
+                store_put_json(t, DISCOVERY_KEY, json_pack("{s:I, s:I, s:s}", "at", time_of(k->wall), "now", (json_int_t) k->now,
+                                                           "boot", boot));
         for (size_t i = 0; i < k->n; i++)
                 if (must_be_stored(&k->records[i]))
                         put_record(&k->records[i], boot, t);
@@ -231,17 +190,21 @@ static int restore_write(struct knowledge_record *r, const json_t *write)
         *w = (struct knowledge_write) {
                 .block = (uint16_t) block, .is_sent = true, .is_suspected = json_is_true(json_object_get(write, "suspected")),
         };
-        e = entries_from_text(entries, w->entries, P_KEY_BLOCK_ENTRIES);
-        r->n_writes += e == 0;
-        return e;
+        if (!p_keys_from_hex(entries, strlen(entries), w->entries, P_KEY_BLOCK_ENTRIES))
+                return -EBADMSG;
+        r->n_writes++;
+        return 0;
 }
 
 static int restore_entries(struct knowledge_record *r, const char *text, const json_t *writes)
 {
-        int e;
+        int e = 0;
 
         r->entries = calloc(MAX(r->capacity, 1u), sizeof(*r->entries));
-        e = r->entries ? entries_from_text(text, r->entries, r->capacity) : -ENOMEM;
+        if (!r->entries)
+                return -ENOMEM;
+        if (!p_keys_from_hex(text, strlen(text), r->entries, r->capacity))
+                return -EBADMSG;
         for (size_t i = 0; e == 0 && i < json_array_size(writes); i++)
                 e = restore_write(r, json_array_get(writes, i));
         return e;
@@ -267,18 +230,12 @@ static int restore_presence(struct knowledge_record *r, const char *boot, const 
 {
         const char *presence, *place, *when;
         json_int_t since, seen_at, there_at = -1, seen, clock = json_integer_value(json_object_get(o, "clock"));
-        size_t p = 0;
 
         if (json_unpack((json_t *) o, "{s:s, s:I, s:I, s?I, s:I, s:s, s:s}", "presence", &presence, "since", &since, "seen_at",
                         &seen_at, "there_at", &there_at, "seen", &seen, "boot", &when, "place", &place) < 0 ||
             !is_time(since) || !is_time(seen_at) || there_at > MAX_SECONDS || seen < 0 || clock < -MAX_SECONDS ||
-            clock > MAX_SECONDS)
+            clock > MAX_SECONDS || !TEXT_READ_WORD(presence, presences, &r->presence))
                 return -EBADMSG;
-        while (p < ELEMENTS(presences) && strcmp(presence, presences[p]) != 0)
-                p++;
-        if (p == ELEMENTS(presences))
-                return -EBADMSG;
-        r->presence = (enum knowledge_presence) p;
         r->since = (uint64_t) since;
         r->seen_at = (uint64_t) seen_at;
         r->there_at = (uint64_t) (there_at < 0 ? seen_at : there_at);

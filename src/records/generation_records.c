@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "records/record_json.h"
+#include "util/json.h"
 #include "util/scan.h"
 #include "util/vector.h"
 
@@ -200,7 +200,7 @@ static void put_parts(struct store_transaction *t, uint64_t number, const char *
 static void put_header(struct store_transaction *t, const struct generation *g, size_t settings_size)
 {
         assert(g->number > 0);
-        record_put_object(t, store_key(RECORDS_GENERATION_KEY, g->number).text, header_to_json(g, settings_size));
+        store_put_json(t, store_key(RECORDS_GENERATION_KEY, g->number).text, header_to_json(g, settings_size));
 }
 
 void records_put_facts(struct store_transaction *t, const struct generation *g)

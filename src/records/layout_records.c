@@ -9,7 +9,6 @@
 #include "util/vector.h"
 
 #define BEFORE_KEY RECORDS_BEFORE "%020" PRIu64 "/0x%016" PRIx64 "/%03u" /* format: generation, node GUID, port number */
-#define DIGITS     4
 
 /* --- keys ----------------------------------------------------------------------------------------------------------- */
 
@@ -89,8 +88,7 @@ static void put(struct store_transaction *t, uint64_t generation, const struct l
         const struct before_key key = key_of(generation, table);
         _cleanup_text_ struct text value = {};
 
-        for (uint16_t i = 0; i < table->n; i++)
-                text_add(&value, "%0*x", DIGITS, (unsigned) table->entries[i].v);
+        p_keys_to_hex(&value, table->entries, table->n);
         if (value.failed)
                 t->error = t->error ?: -ENOMEM;
         else
@@ -127,20 +125,13 @@ void before_records_stored(struct before_records *b, uint64_t generation, const 
 
 int before_record_read(struct layout *l, uint64_t after, const char *key, const void *value, size_t n)
 {
-        _cleanup_free_ struct p_key *entries = calloc(n / DIGITS + 1, sizeof(*entries));
-        const char *digits = value;
+        size_t n_entries = n / 4;
+        _cleanup_free_ struct p_key *entries = calloc(n_entries + 1, sizeof(*entries));
         struct before_key k;
 
         if (!entries)
                 return -ENOMEM;
-        if (!value || n % DIGITS != 0 || n / DIGITS > UINT16_MAX || !read_key(key, &k))
+        if (!value || n_entries > UINT16_MAX || !p_keys_from_hex(value, n, entries, n_entries) || !read_key(key, &k))
                 return -EBADMSG;
-        for (size_t i = 0; i < n; i++) {
-                unsigned digit = digit_value(digits[i]);
-
-                if (digit > 15)
-                        return -EBADMSG;
-                entries[i / DIGITS].v = (uint16_t) (entries[i / DIGITS].v << 4 | digit);
-        }
-        return k.generation > after ? layout_add(l, k.node_guid, k.number, entries, (uint16_t) (n / DIGITS)) : 0;
+        return k.generation > after ? layout_add(l, k.node_guid, k.number, entries, (uint16_t) n_entries) : 0;
 }

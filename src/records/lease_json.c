@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "records/record_json.h"
+#include "store/store.h"
 #include "util/scan.h"
 #include "util/text.h"
 

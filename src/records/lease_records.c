@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "records/lease_json.h"
-#include "records/record_json.h"
 
 #define REST_KEY RECORDS_REST "0x%04x"
 
@@ -31,7 +30,7 @@ void records_put_leases(struct store_transaction *t, const struct leases *l)
                 if (leases[i]->state == LEASE_ENDED)
                         store_delete(t, key.text);
                 else
-                        record_put_object(t, key.text, lease_to_json(leases[i]));
+                        store_put_json(t, key.text, lease_to_json(leases[i]));
         }
         rests = leases_rests(l, &n);
         for (size_t i = 0; i < n; i++) {
@@ -42,7 +41,7 @@ void records_put_leases(struct store_transaction *t, const struct leases *l)
                 if (rests[i].is_over)
                         store_delete(t, key.text);
                 else
-                        record_put_object(t, key.text, rest_to_json(&rests[i]));
+                        store_put_json(t, key.text, rest_to_json(&rests[i]));
         }
 }
 

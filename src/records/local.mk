@@ -8,7 +8,5 @@ libpkeyd_core_la_SOURCES += \
 	src/records/lease_json.h \
 	src/records/lease_records.c \
 	src/records/lease_records.h \
-	src/records/record_json.c \
-	src/records/record_json.h \
 	src/records/stored_records.c \
 	src/records/stored_records.h

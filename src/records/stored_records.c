@@ -4,8 +4,12 @@
 #include <errno.h>
 #include <string.h>
 
-#include "records/record_json.h"
-#include "util/vector.h"
+#include "util/json.h"
+
+static json_t *guid_to_json(struct guid guid)
+{
+        return json_sprintf("0x%016" PRIx64, guid.v);
+}
 
 /* --- freed indexes ------------------------------------------------------------------------------------------------ */
 
@@ -19,7 +23,7 @@ static json_t *indexes_to_json(const struct index_port *port, const struct freed
 {
         const size_t first = n - MIN(n, (size_t) RECORDS_MAX_FREED);
 
-        return json_pack("{s:o, s:i, s:o}", "node", record_guid(port->node_guid), "port", port->number,
+        return json_pack("{s:o, s:i, s:o}", "node", guid_to_json(port->node_guid), "port", port->number,
                          "freed", JSON_ARRAY(i, n - first, freed_to_json(&freed[first + i])));
 }
 
@@ -35,7 +39,7 @@ void records_put_indexes(struct store_transaction *t, const struct index_memory 
 
                 freed = index_memory_get(m, ports[i].node_guid, ports[i].number, &n);
                 if (n > 0)
-                        record_put_object(t, key.text, indexes_to_json(&ports[i], freed, n));
+                        store_put_json(t, key.text, indexes_to_json(&ports[i], freed, n));
                 else
                         store_delete(t, key.text);
         }
@@ -91,9 +95,9 @@ static int restore_indexes(struct index_memory *m, const char *key, const json_t
 
 static json_t *known_to_json(const struct known_port *p)
 {
-        return json_pack("{s:o, s:i, s:o, s:i, s:s, s:o, s:i, s:I, s:I}", "node", record_guid(p->node_guid), "port", p->number,
-                         "port_guid", record_guid(p->port_guid), "type", (int) p->type, "description", p->description,
-                         "switch", record_guid(p->switch_guid), "switch_port", p->switch_port, "seen", (json_int_t) p->seen,
+        return json_pack("{s:o, s:i, s:o, s:i, s:s, s:o, s:i, s:I, s:I}", "node", guid_to_json(p->node_guid), "port", p->number,
+                         "port_guid", guid_to_json(p->port_guid), "type", (int) p->type, "description", p->description,
+                         "switch", guid_to_json(p->switch_guid), "switch_port", p->switch_port, "seen", (json_int_t) p->seen,
                          "absent", (json_int_t) (p->absent / USEC_PER_SEC));
 }
 
@@ -106,7 +110,7 @@ void records_put_known(struct store_transaction *t, const struct known *k)
                 const struct known_port *p = &k->ports[i];
 
                 if (!p->is_stored)
-                        record_put_object(t, store_key(RECORDS_KNOWN_KEY, p->port_guid.v).text, known_to_json(p));
+                        store_put_json(t, store_key(RECORDS_KNOWN_KEY, p->port_guid.v).text, known_to_json(p));
         }
 }
 
@@ -174,7 +178,7 @@ bool records_peek_known(const void *value, size_t n, char ret_description[SUBNET
 
 static json_t *pin_to_json(const struct pin *p)
 {
-        return json_pack("{s:o, s:i, s:s, s:s, s:s, s:I}", "node", record_guid(p->node), "type", (int) p->type, "description",
+        return json_pack("{s:o, s:i, s:s, s:s, s:s, s:I}", "node", guid_to_json(p->node), "type", (int) p->type, "description",
                          p->name.description, "name", p->name.name, "device", p->name.device, "since", (json_int_t) p->since);
 }
 
@@ -188,7 +192,7 @@ void records_put_pins(struct store_transaction *t, const struct pins *p)
 
                 assert(!pin->is_provisional);
                 if (!pin->is_stored)
-                        record_put_object(t, store_key(RECORDS_PIN_KEY, pin->node.v).text, pin_to_json(pin));
+                        store_put_json(t, store_key(RECORDS_PIN_KEY, pin->node.v).text, pin_to_json(pin));
         }
 }
 

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "util/json.h"
 #include "util/vector.h"
 
 #define CHARACTER_FIRST '!'
@@ -71,6 +72,17 @@ void store_put(struct store_transaction *t, const char *key, const void *value, 
         if (n > 0)
                 memcpy(copy, value, n);
         add(t, key, copy, n);
+}
+
+void store_put_json(struct store_transaction *t, const char *key, json_t *object)
+{
+        _cleanup_json_ json_t *value = object;
+        _cleanup_free_ char *text = value ? json_dumps(value, JSON_COMPACT) : NULL;
+
+        if (text)
+                store_put(t, key, text, strlen(text));
+        else
+                t->error = t->error ?: -ENOMEM;
 }
 
 void store_delete(struct store_transaction *t, const char *key)

@@ -20,6 +20,7 @@
  * This folder does not know where records are kept, or what they mean.
  */
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -57,6 +58,8 @@ typedef int (*store_record_handler)(void *userdata, const char *key, const void 
 void store_transaction_init(struct store_transaction *t, struct arena *a);
 /* Creates or replaces a record. Copies key and value; value may be NULL if n is 0. */
 void store_put(struct store_transaction *t, const char *key, const void *value, size_t n);
+/* Puts an object as compact JSON. Takes the object; NULL: out of memory. */
+void store_put_json(struct store_transaction *t, const char *key, json_t *object);
 /* Copies the key. */
 void store_delete(struct store_transaction *t, const char *key);
 
