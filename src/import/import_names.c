@@ -80,10 +80,7 @@ struct namer {
 
 static int add_item(struct namer *n, const char *item)
 {
-        if (!item || VECTOR_GROW(n->im->arena, n->items, n->n_items, n->allocated) < 0)
-                return -ENOMEM;
-        n->items[n->n_items++] = item;
-        return 0;
+        return item ? VECTOR_ADD(n->im->arena, n->items, n->n_items, n->allocated, item) : -ENOMEM;
 }
 
 /* Returns whether the set has all endports of a node. */

@@ -91,11 +91,7 @@ static struct item *ensure_item(struct held_list *l, const struct knowledge *k, 
         if (i < l->n && l->items[i]->base == base)
                 return (struct item *) l->items[i];
         item = item_new(l->arena, k, base);
-        if (!item || VECTOR_GROW(l->arena, l->items, l->n, l->allocated) < 0)
-                return NULL;
-        memmove(l->items + i + 1, l->items + i, (l->n++ - i) * sizeof(*l->items));
-        l->items[i] = &item->held;
-        return item;
+        return item && VECTOR_INSERT(l->arena, l->items, l->n, l->allocated, i, &item->held) == 0 ? item : NULL;
 }
 
 /* Returns false if the bit was set already. */
@@ -290,10 +286,10 @@ static struct answer *judge_all_ports(struct held_list *l, struct item *item, co
 {
         struct answer *a;
 
-        if (VECTOR_GROW(l->arena, item->answers, item->n_answers, item->n_allocated) < 0)
+        if (VECTOR_ADD(l->arena, item->answers, item->n_answers, item->n_allocated,
+                       (struct answer) { .question = *q, .port = port }) < 0)
                 return NULL;
-        a = &item->answers[item->n_answers++];
-        *a = (struct answer) { .question = *q, .port = port };
+        a = &item->answers[item->n_answers - 1];
         for (uint32_t i = 0; i < k->n; i++)
                 if (i != port && k->records[i].name.kind != KNOWLEDGE_LEAF)
                         judge_port(item, k, a, i);

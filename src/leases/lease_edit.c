@@ -490,9 +490,8 @@ int leases_list_unseen(struct arena *a, const struct leases *l, const struct gui
                 for (uint32_t k = 0; k < l->items[i]->n_members; k++) {
                         if (!is_waiting(l->items[i], &l->items[i]->members[k]))
                                 continue;
-                        if (VECTOR_GROW(a, list, n, allocated) < 0)
+                        if (VECTOR_ADD(a, list, n, allocated, l->items[i]->members[k].port) < 0)
                                 return -ENOMEM;
-                        list[n++] = l->items[i]->members[k].port;
                 }
         *ret = list;
         *ret_n = n;

@@ -162,12 +162,7 @@ int leases_insert(struct leases *l, struct lease *lease)
 
         while (at < l->n && strcmp(l->items[at]->id, lease->id) == 0)
                 at++;
-        if (VECTOR_GROW(NULL, l->items, l->n, l->allocated) < 0)
-                return -ENOMEM;
-        memmove(&l->items[at + 1], &l->items[at], (l->n - at) * sizeof(struct lease *));
-        l->items[at] = lease;
-        l->n++;
-        return 0;
+        return VECTOR_INSERT(NULL, l->items, l->n, l->allocated, at, lease);
 }
 
 const struct lease *const *leases_list(const struct leases *l, size_t *ret_n)
@@ -448,12 +443,7 @@ int leases_restore(struct leases *l, struct lease *lease)
 
 int leases_restore_rest(struct leases *l, const struct lease_rest *rest)
 {
-        if (base_rests(l, rest->base))
-                return -EBADMSG;
-        if (VECTOR_GROW(NULL, l->rests, l->n_rests, l->allocated_rests) < 0)
-                return -ENOMEM;
-        l->rests[l->n_rests++] = *rest;
-        return 0;
+        return base_rests(l, rest->base) ? -EBADMSG : VECTOR_ADD(NULL, l->rests, l->n_rests, l->allocated_rests, *rest);
 }
 
 /* --- the plan ------------------------------------------------------------------------------------------------------- */

@@ -97,10 +97,7 @@ static bool is_expected(const struct knowledge_record *r, const struct file_writ
 
 static int add_write(struct writes *all, const struct file_write *w)
 {
-        if (VECTOR_GROW(NULL, all->items, all->n, all->n_allocated) < 0)
-                return -ENOMEM;
-        all->items[all->n++] = *w;
-        return 0;
+        return VECTOR_ADD(NULL, all->items, all->n, all->n_allocated, *w);
 }
 
 /* Adds the writes to one table. A table that was never read has none: it may hold anything before and after. */

@@ -52,9 +52,8 @@ static int add_entry(struct absent_ports *to, uint32_t port, struct p_key key)
         struct partitions_file_port *p = &to->ports[port];
         struct p_key *keys = (struct p_key *) (uintptr_t) p->keys;
 
-        if (VECTOR_GROW(to->arena, keys, p->n_keys, to->allocated[port]) < 0)
+        if (VECTOR_ADD(to->arena, keys, p->n_keys, to->allocated[port], key) < 0)
                 return -ENOMEM;
-        keys[p->n_keys++] = key;
         p->keys = keys;
         return 0;
 }

@@ -58,22 +58,20 @@ const struct pin *pins_find(const struct pins *p, struct guid node)
 int pins_add(struct pins *p, const struct pin *pin)
 {
         uint32_t at = place_of(p, pin->node);
-        struct subnet_name name;
+        bool is_new = !pins_find(p, pin->node);
+        struct pin copy = *pin;
 
-        if (pins_find(p, pin->node)) {
-                if (copy_name(&pin->name, &name) < 0)
-                        return -ENOMEM;
+        if (is_new && p->n == PINS_MAX)
+                return -ENOSPC;
+        if (copy_name(&pin->name, &copy.name) < 0)
+                return -ENOMEM;
+        if (!is_new) {
                 free_name(&p->items[at].name);
-        } else {
-                if (p->n == PINS_MAX)
-                        return -ENOSPC;
-                if (VECTOR_GROW(NULL, p->items, p->n, p->allocated) < 0 || copy_name(&pin->name, &name) < 0)
-                        return -ENOMEM;
-                memmove(&p->items[at + 1], &p->items[at], (p->n - at) * sizeof(*pin));
-                p->n++;
+                p->items[at] = copy;
+        } else if (VECTOR_INSERT(NULL, p->items, p->n, p->allocated, at, copy) < 0) {
+                free_name(&copy.name);
+                return -ENOMEM;
         }
-        p->items[at] = *pin;
-        p->items[at].name = name;
         return 0;
 }
 
@@ -87,9 +85,8 @@ static void take_out(struct pins *p, uint32_t at)
 /* The same for one that may be in the store. */
 static int remove_pin(struct pins *p, uint32_t at)
 {
-        if (VECTOR_GROW(NULL, p->gone, p->n_gone, p->allocated_gone) < 0)
+        if (VECTOR_ADD(NULL, p->gone, p->n_gone, p->allocated_gone, p->items[at].node) < 0)
                 return -ENOMEM;
-        p->gone[p->n_gone++] = p->items[at].node;
         take_out(p, at);
         return 0;
 }

@@ -41,16 +41,11 @@ static int mark_unstored(struct index_memory *m, struct guid node_guid, uint8_t 
 {
         size_t at = LOWER_BOUND(port, m->unstored, m->n_unstored,
                                 (ORDER(port->node_guid.v, node_guid.v) ?: ORDER(port->number, number)) < 0);
-        struct index_port *p;
 
         if (at < m->n_unstored && m->unstored[at].node_guid.v == node_guid.v && m->unstored[at].number == number)
                 return 0;
-        if (VECTOR_GROW(NULL, m->unstored, m->n_unstored, m->allocated_unstored) < 0)
-                return -ENOMEM;
-        p = &m->unstored[at];
-        memmove(p + 1, p, (m->n_unstored++ - at) * sizeof(*p));
-        *p = (struct index_port) { .node_guid = node_guid, .number = number };
-        return 0;
+        return VECTOR_INSERT(NULL, m->unstored, m->n_unstored, m->allocated_unstored, at,
+                             (struct index_port) { .node_guid = node_guid, .number = number });
 }
 
 const struct index_port *index_memory_unstored(const struct index_memory *m, size_t *ret_n)
@@ -100,15 +95,10 @@ static int insert(struct index_memory *m, const struct freed_index *record)
 {
         size_t at = lower_bound(m, record->node_guid, record->port, record->sequence);
 
-        if (VECTOR_GROW(NULL, m->items, m->n, m->allocated) < 0)
-                return -ENOMEM;
         while (at < m->n && compare_ports(&m->items[at], record->node_guid, record->port) == 0 &&
                m->items[at].sequence == record->sequence)
                 at++; /* guesses, in the order in which they were made */
-        memmove(&m->items[at + 1], &m->items[at], (m->n - at) * sizeof(*m->items));
-        m->items[at] = *record;
-        m->n++;
-        return 0;
+        return VECTOR_INSERT(NULL, m->items, m->n, m->allocated, at, *record);
 }
 
 static bool remembers(const struct index_memory *m, struct guid node_guid, uint8_t port, uint16_t index)

@@ -52,10 +52,7 @@ struct search {
 
 static int add_entry(struct search *s, const char *key, const char *host, const struct policy_candidate *c)
 {
-        if (!key || VECTOR_GROW(s->arena, s->entries, s->n, s->allocated) < 0)
-                return -ENOMEM;
-        s->entries[s->n++] = (struct entry) { .key = key, .host = host, .line = c };
-        return 0;
+        return key ? VECTOR_ADD(s->arena, s->entries, s->n, s->allocated, (struct entry) { key, host, c }) : -ENOMEM;
 }
 
 /* What follows the name in the key with number i: a port of @SWITCH/PORTS, a device of HOST/DEVICE, or nothing. */

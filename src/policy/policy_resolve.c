@@ -59,10 +59,8 @@ static int add_dispute(struct resolver *r, const struct policy_rule *later, cons
         }
         if (r->n_disputes >= REPORT_MAX)
                 return 0;
-        if (VECTOR_GROW(r->scratch, r->disputes, r->n_disputes, r->disputes_allocated) < 0)
-                return -ENOMEM;
-        r->disputes[r->n_disputes++] = (struct dispute) { earlier, later, selector, port, 1 };
-        return 0;
+        return VECTOR_ADD(r->scratch, r->disputes, r->n_disputes, r->disputes_allocated,
+                          (struct dispute) { earlier, later, selector, port, 1 });
 }
 
 /* Applies another rule that is as specific as the one that decides. */
@@ -140,10 +138,8 @@ static int add_grant(struct resolver *r, uint32_t port, uint32_t partition, enum
 {
         if (membership == MEMBERSHIP_NONE)
                 return 0;
-        if (VECTOR_GROW(r->scratch, r->grants, r->n_grants, r->grants_allocated) < 0)
-                return -ENOMEM;
-        r->grants[r->n_grants++] = (struct grant) { port, { partition, membership, rule, certain } };
-        return 0;
+        return VECTOR_ADD(r->scratch, r->grants, r->n_grants, r->grants_allocated,
+                          (struct grant) { port, { partition, membership, rule, certain } });
 }
 
 /* Every endport is at least a limited member. */

@@ -475,12 +475,11 @@ int selector_parse_list(struct selector_reader *r, const struct selector_source 
 
 static int add_all(struct arena *a, struct selector *const *selectors, uint32_t n, struct selector_list *ret)
 {
-        for (uint32_t i = 0; i < n; i++) {
-                if (VECTOR_GROW(a, ret->items, ret->n, ret->allocated) < 0)
-                        return -ENOMEM;
-                ret->items[ret->n++] = selectors[i];
-        }
-        return 0;
+        int r = 0;
+
+        for (uint32_t i = 0; i < n && r == 0; i++)
+                r = VECTOR_ADD(a, ret->items, ret->n, ret->allocated, selectors[i]);
+        return r;
 }
 
 int selector_list_all(struct arena *a, const struct policy *p, struct selector_list *ret)

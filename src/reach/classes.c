@@ -105,11 +105,12 @@ static int add_class(struct classifier *c, uint64_t hash, uint32_t *ret)
         uint32_t i = (uint32_t) c->n;
         bool changes = false;
 
-        if (!levels || VECTOR_GROW(c->arena, c->items, c->n, c->allocated) < 0 || hash_index_reserve(&c->index, i + 1) < 0)
-                return -ENOMEM;
-        for (size_t k = 0; k < c->n_levels; k++)
+        for (size_t k = 0; levels && k < c->n_levels; k++)
                 changes |= levels[k].before != levels[k].after;
-        c->items[c->n++] = (struct reach_class) { .levels = levels, .n_levels = (uint32_t) c->n_levels, .changes = changes };
+        if (!levels || hash_index_reserve(&c->index, i + 1) < 0 ||
+            VECTOR_ADD(c->arena, c->items, c->n, c->allocated,
+                       (struct reach_class) { .levels = levels, .n_levels = (uint32_t) c->n_levels, .changes = changes }) < 0)
+                return -ENOMEM;
         hash_index_add(&c->index, i, hash);
         *ret = i;
         return 0;

@@ -59,11 +59,9 @@ static int count_members(struct arena *a, const struct reach_classes *classes, c
                 for (uint32_t i = 0; counts[c] > 0 && i < class->n_levels; i++) {
                         bool full = class->levels[i].after == LEVEL_FULL;
 
-                        if (VECTOR_GROW(a, ret->members, ret->n, ret->allocated) < 0)
+                        if (VECTOR_ADD(a, ret->members, ret->n, ret->allocated, (struct members) {
+                                    class->levels[i].base, full ? counts[c] : 0, full ? 0 : counts[c] }) < 0)
                                 return -ENOMEM;
-                        ret->members[ret->n++] = (struct members) {
-                                class->levels[i].base, full ? counts[c] : 0, full ? 0 : counts[c],
-                        };
                 }
         }
         merge_members(ret);
@@ -111,9 +109,8 @@ static int make_cell(struct arena *a, const struct side *x, const struct side *y
                 if (mx->base != my->base || n_talk == full_in(common, mx->base))
                         continue;
                 n_talk -= full_in(common, mx->base);
-                if (VECTOR_GROW(a, ways, n, allocated) < 0)
+                if (VECTOR_ADD(a, ways, n, allocated, (struct reach_way) { mx->base, n_talk == n_pairs }) < 0)
                         return -ENOMEM;
-                ways[n++] = (struct reach_way) { mx->base, n_talk == n_pairs };
         }
         *ret = (struct reach_cell) { ways, (uint32_t) n };
         return 0;

@@ -82,10 +82,9 @@ static int get_label(struct comparer *c, bool gained, const uint16_t *bases, uin
                 return 0;
         *ret = (uint32_t) c->n_labels;
         copy = arena_copy(c->arena, bases, n_bases);
-        if (!copy || VECTOR_GROW(c->scratch, c->labels, c->n_labels, c->allocated_labels) < 0 ||
-            hash_index_reserve(&c->label_index, *ret + 1) < 0)
+        if (!copy || hash_index_reserve(&c->label_index, *ret + 1) < 0 ||
+            VECTOR_ADD(c->scratch, c->labels, c->n_labels, c->allocated_labels, (struct label) { gained, copy, n_bases }) < 0)
                 return -ENOMEM;
-        c->labels[c->n_labels++] = (struct label) { gained, copy, n_bases };
         hash_index_add(&c->label_index, *ret, hash);
         return 0;
 }
@@ -140,9 +139,9 @@ static int find_neighbors(struct comparer *c, uint32_t x, struct reach_changes *
 
                         if (pair->stamp != x + 1) {
                                 *pair = (struct pair_state) { .stamp = x + 1 };
-                                if (VECTOR_GROW(c->scratch, c->neighbors, c->n_neighbors, c->allocated_neighbors) < 0)
+                                if (VECTOR_ADD(c->scratch, c->neighbors, c->n_neighbors, c->allocated_neighbors,
+                                               (struct neighbor) { .class = holder->class }) < 0)
                                         return -ENOMEM;
-                                c->neighbors[c->n_neighbors++].class = holder->class;
                         }
                         pair->before |= levels_talk(l->before, holder->before);
                         pair->after |= levels_talk(l->after, holder->after);
@@ -187,12 +186,12 @@ static int get_row(struct comparer *c, const struct neighbor *neighbors, size_t 
                 return 0;
         *ret = (uint32_t) c->n_rows;
         classes = arena_new_array(c->scratch, uint32_t, n);
-        if (!classes || VECTOR_GROW(c->scratch, c->rows, c->n_rows, c->allocated_rows) < 0 ||
-            hash_index_reserve(&c->row_index, *ret + 1) < 0)
+        if (!classes || hash_index_reserve(&c->row_index, *ret + 1) < 0 ||
+            VECTOR_ADD(c->scratch, c->rows, c->n_rows, c->allocated_rows,
+                       (struct row) { .label = neighbors->label, .classes = classes, .n_classes = (uint32_t) n }) < 0)
                 return -ENOMEM;
         for (size_t k = 0; k < n; k++)
                 classes[k] = neighbors[k].class;
-        c->rows[c->n_rows++] = (struct row) { .label = neighbors->label, .classes = classes, .n_classes = (uint32_t) n };
         hash_index_add(&c->row_index, *ret, hash);
         return 0;
 }
@@ -205,9 +204,8 @@ static int add_to_rows(struct comparer *c, uint32_t class)
                 for (n = 1; i + n < c->n_neighbors && c->neighbors[i + n].label == c->neighbors[i].label;)
                         n++;
                 if (get_row(c, c->neighbors + i, n, &row) < 0 ||
-                    VECTOR_GROW(c->scratch, c->members, c->n_members, c->allocated_members) < 0)
+                    VECTOR_ADD(c->scratch, c->members, c->n_members, c->allocated_members, (struct member) { row, class }) < 0)
                         return -ENOMEM;
-                c->members[c->n_members++] = (struct member) { row, class };
         }
         return 0;
 }
@@ -265,10 +263,10 @@ static int get_line(struct comparer *c, const uint32_t *ports, uint32_t n_ports,
 
         if (i == HASH_INDEX_NONE) {
                 i = (uint32_t) c->n_lines;
-                if (VECTOR_GROW(c->arena, c->lines, c->n_lines, c->allocated_lines) < 0 ||
-                    hash_index_reserve(&c->line_index, i + 1) < 0)
+                if (hash_index_reserve(&c->line_index, i + 1) < 0 ||
+                    VECTOR_ADD(c->arena, c->lines, c->n_lines, c->allocated_lines,
+                               (struct reach_line) { .ports = ports, .n_ports = n_ports }) < 0)
                         return -ENOMEM;
-                c->lines[c->n_lines++] = (struct reach_line) { .ports = ports, .n_ports = n_ports };
                 hash_index_add(&c->line_index, i, hash);
         }
         *ret = &c->lines[i];

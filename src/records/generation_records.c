@@ -143,10 +143,8 @@ static struct stored_generation *add(struct generation_history *h, uint64_t numb
 
         if (at < h->n && h->items[at].number == number)
                 return &h->items[at];
-        if (VECTOR_GROW(NULL, h->items, h->n, h->allocated) < 0)
+        if (VECTOR_INSERT(NULL, h->items, h->n, h->allocated, at, (struct stored_generation) { .number = number }) < 0)
                 return NULL;
-        memmove(h->items + at + 1, h->items + at, (h->n++ - at) * sizeof(*h->items));
-        h->items[at] = (struct stored_generation) { .number = number };
         return &h->items[at];
 }
 

@@ -35,19 +35,13 @@ void before_records_done(struct before_records *b)
         *b = (struct before_records) {};
 }
 
-static int add(struct before_records *b, const struct before_key *key)
-{
-        if (VECTOR_GROW(NULL, b->items, b->n, b->allocated) < 0)
-                return -ENOMEM;
-        b->items[b->n++] = *key;
-        return 0;
-}
-
 int before_records_restore(struct before_records *b, const char *key)
 {
         struct before_key k;
 
-        return read_key(key, &k) && (b->n == 0 || b->items[b->n - 1].generation <= k.generation) ? add(b, &k) : -EBADMSG;
+        if (!read_key(key, &k) || (b->n > 0 && b->items[b->n - 1].generation > k.generation))
+                return -EBADMSG;
+        return VECTOR_ADD(NULL, b->items, b->n, b->allocated, k);
 }
 
 void before_records_mark(const struct before_records *b, uint64_t generation, const struct subnet *s, bool *ret_has)

@@ -45,13 +45,10 @@ void store_transaction_init(struct store_transaction *t, struct arena *a)
 
 static void add(struct store_transaction *t, const char *key, const void *value, size_t n)
 {
-        struct store_op op = { .value = value, .n = n };
+        const char *copy = arena_strdup(t->arena, key);
 
-        op.key = arena_strdup(t->arena, key);
-        if (!op.key || VECTOR_GROW(t->arena, t->ops, t->n, t->allocated) < 0)
+        if (!copy || VECTOR_ADD(t->arena, t->ops, t->n, t->allocated, (struct store_op) { copy, value, n }) < 0)
                 t->error = -ENOMEM;
-        else
-                t->ops[t->n++] = op;
 }
 
 void store_put(struct store_transaction *t, const char *key, const void *value, size_t n)

@@ -74,10 +74,10 @@ static int add_node(struct subnet_builder *b, const struct subnet_node *node, co
         if (node->type == NODE_SWITCH)
                 new.node.device = ""; /* the second word of a switch is the name of its vendor */
 
-        if (VECTOR_GROW(b->arena, b->nodes, b->n_nodes, b->size_nodes) < 0 || hash_index_reserve(&b->by_guid, b->n_nodes + 1) < 0)
+        if (hash_index_reserve(&b->by_guid, b->n_nodes + 1) < 0 ||
+            VECTOR_ADD(b->arena, b->nodes, b->n_nodes, b->size_nodes, new) < 0)
                 return -ENOMEM;
-        hash_index_add(&b->by_guid, b->n_nodes, hash_mix(0, node->guid.v));
-        b->nodes[b->n_nodes++] = new;
+        hash_index_add(&b->by_guid, b->n_nodes - 1, hash_mix(0, node->guid.v));
         return 0;
 }
 
@@ -105,11 +105,10 @@ int subnet_builder_add_port(struct subnet_builder *b, struct guid node_guid, con
                 return -EINVAL;
         if (n->has_port[port->number / 64] & bit)
                 return -EEXIST;
-        if (VECTOR_GROW(b->arena, b->ports, b->n_ports, b->size_ports) < 0)
+        if (VECTOR_ADD(b->arena, b->ports, b->n_ports, b->size_ports, *port) < 0)
                 return -ENOMEM;
         n->has_port[port->number / 64] |= bit;
-        p = &b->ports[b->n_ports++];
-        *p = *port;
+        p = &b->ports[b->n_ports - 1];
         p->node = node;
         p->peer = SUBNET_NONE;
         p->role = n->node.type == NODE_SWITCH && port->number > 0 ? PORT_SWITCH_EXTERNAL : PORT_ENDPORT;
@@ -118,10 +117,8 @@ int subnet_builder_add_port(struct subnet_builder *b, struct guid node_guid, con
 
 int subnet_builder_add_link(struct subnet_builder *b, struct guid node_a, uint8_t number_a, struct guid node_b, uint8_t number_b)
 {
-        if (VECTOR_GROW(b->arena, b->links, b->n_links, b->size_links) < 0)
-                return -ENOMEM;
-        b->links[b->n_links++] = (struct builder_link) { { node_a, node_b }, { number_a, number_b } };
-        return 0;
+        return VECTOR_ADD(b->arena, b->links, b->n_links, b->size_links,
+                          (struct builder_link) { { node_a, node_b }, { number_a, number_b } });
 }
 
 DEFINE_COMPARE(compare_nodes, struct subnet_node, ORDER(a->guid.v, b->guid.v))

@@ -80,14 +80,8 @@ int known_add(struct known *k, const struct known_port *port)
 {
         uint32_t at = position_of(k, port->port_guid);
 
-        if (at == k->n || k->ports[at].port_guid.v != port->port_guid.v) {
-                if (k->n == KNOWN_MAX)
-                        return -ENOSPC;
-                if (VECTOR_GROW(NULL, k->ports, k->n, k->allocated) < 0)
-                        return -ENOMEM;
-                memmove(&k->ports[at + 1], &k->ports[at], (k->n - at) * sizeof(*port));
-                k->n++;
-        }
+        if (at == k->n || k->ports[at].port_guid.v != port->port_guid.v)
+                return k->n == KNOWN_MAX ? -ENOSPC : VECTOR_INSERT(NULL, k->ports, k->n, k->allocated, at, *port);
         k->ports[at] = *port;
         return 0;
 }
@@ -121,10 +115,9 @@ static bool forget_absent(struct known *k)
 
         /* without memory it is kept; otherwise it would stay in the store */
         for (uint32_t i = 0; i < k->n; i++)
-                if (k->ports[i].absent <= MAX_ABSENCE || VECTOR_GROW(NULL, k->gone, k->n_gone, k->allocated_gone) < 0)
+                if (k->ports[i].absent <= MAX_ABSENCE ||
+                    VECTOR_ADD(NULL, k->gone, k->n_gone, k->allocated_gone, k->ports[i].port_guid) < 0)
                         k->ports[kept++] = k->ports[i];
-                else
-                        k->gone[k->n_gone++] = k->ports[i].port_guid;
         if (kept == k->n)
                 return false;
         k->n = kept;

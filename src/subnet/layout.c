@@ -12,16 +12,11 @@ int layout_add(struct layout *l, struct guid node_guid, uint8_t number, const st
 
         while (n > 0 && !p_key_is_used(entries[n - 1]))
                 n--;
-        copy = arena_new_array(l->arena, struct p_key, n);
-        if (!copy || VECTOR_GROW(l->arena, l->tables, l->n, l->allocated) < 0)
+        copy = arena_copy(l->arena, entries, n);
+        if (!copy)
                 return -ENOMEM;
-        if (n > 0)
-                memcpy(copy, entries, n * sizeof(*copy));
-        l->tables[l->n] = (struct layout_table) {
-                .node_guid = node_guid, .number = number, .n = n, .entries = copy, .turn = l->n,
-        };
-        l->n++;
-        return 0;
+        return VECTOR_ADD(l->arena, l->tables, l->n, l->allocated,
+                          (struct layout_table) { node_guid, number, n, copy, .turn = l->n });
 }
 
 DEFINE_COMPARE(compare_tables, struct layout_table,

@@ -210,12 +210,11 @@ static void add_node(struct parser *ps, struct scan name, struct scan descriptio
         check_builder(ps, r, name.p, "the file has a node with this GUID already");
         if (r < 0)
                 return;
-        if (VECTOR_GROW(NULL, ps->nodes, ps->n_nodes, ps->size_nodes) < 0) {
+        if (VECTOR_ADD(NULL, ps->nodes, ps->n_nodes, ps->size_nodes,
+                       (struct topology_node) { name, ps->current.guid, ps->current.num_ports, ps->line_number }) < 0) {
                 ps->out_of_memory = true;
                 return;
         }
-        ps->nodes[ps->n_nodes++] = (struct topology_node) { name, ps->current.guid, ps->current.num_ports,
-                                                            ps->line_number };
         ps->where = IN_NODE;
         if (ps->current.type != NODE_SWITCH)
                 return;
@@ -300,14 +299,12 @@ static void parse_port(struct parser *ps, struct scan t)
         if (ps->where == IN_BAD_NODE)
                 return;
         error = take_link(ps, &t, &link, &guid);
-        if (error) {
+        if (error)
                 complain(ps, FINDING_ERROR, t.p, error);
-        } else if (VECTOR_GROW(NULL, ps->links, ps->n_links, ps->size_links) < 0) {
+        else if (VECTOR_ADD(NULL, ps->links, ps->n_links, ps->size_links, link) < 0)
                 ps->out_of_memory = true;
-        } else {
-                ps->links[ps->n_links++] = link;
+        else
                 add_port(ps, link.number, guid, t);
-        }
 }
 
 /* --- all lines ---------------------------------------------------------------------------------------------------- */

@@ -28,3 +28,21 @@ int vector_reserve(struct arena *a, void *items, size_t item_size, size_t n, siz
                 VECTOR_RESERVE(arena, items, n, allocated, _wanted);                                                   \
         })
 #define VECTOR_GROW(arena, items, n, allocated) VECTOR_EXTEND(arena, items, n, allocated, 1)
+
+/* Append an item; insert one at an index. They evaluate to 0 or -ENOMEM. */
+#define VECTOR_ADD(arena, items, n, allocated, ...)                                                                    \
+        ({                                                                                                             \
+                int _added = VECTOR_GROW(arena, items, n, allocated);                                                  \
+                if (_added == 0)                                                                                       \
+                        (items)[(n)++] = (__VA_ARGS__);                                                                \
+                _added;                                                                                                \
+        })
+#define VECTOR_INSERT(arena, items, n, allocated, at, ...)                                                             \
+        ({                                                                                                             \
+                int _added = VECTOR_GROW(arena, items, n, allocated);                                                  \
+                if (_added == 0) {                                                                                     \
+                        memmove(&(items)[(at) + 1], &(items)[at], ((n)++ - (at)) * sizeof(*(items)));                  \
+                        (items)[at] = (__VA_ARGS__);                                                                   \
+                }                                                                                                      \
+                _added;                                                                                                \
+        })

@@ -27,10 +27,8 @@ static int add_base(struct item_list *list, uint32_t port, uint16_t base, const 
 
         if (was == is)
                 return 0;
-        if (VECTOR_GROW(list->arena, list->items, list->n, list->allocated) < 0)
-                return -ENOMEM;
-        list->items[list->n++] = (struct item) { port, base, (uint8_t) was, (uint8_t) is };
-        return 0;
+        return VECTOR_ADD(list->arena, list->items, list->n, list->allocated,
+                          (struct item) { port, base, (uint8_t) was, (uint8_t) is });
 }
 
 static int compare_tables(struct item_list *list, uint32_t port, const struct explain_table *before,

@@ -97,10 +97,9 @@ static int add_change(struct membership_history *to, const struct membership_cha
 {
         struct membership_change *added;
 
-        if (name == NO_NAME || VECTOR_GROW(NULL, to->changes, to->n_changes, to->allocated) < 0)
+        if (name == NO_NAME || VECTOR_ADD(NULL, to->changes, to->n_changes, to->allocated, *change) < 0)
                 return -ENOMEM;
-        added = &to->changes[to->n_changes++];
-        *added = *change;
+        added = &to->changes[to->n_changes - 1];
         added->name = name;
         added->partition = to->names[name];
         return 0;

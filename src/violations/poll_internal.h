@@ -52,10 +52,7 @@ static inline bool poll_queue_push(struct poll_queue *q, const struct violation_
 {
         if (q->first == q->end)
                 q->first = q->end = 0;
-        if (q->end == POLL_MAX_QUEUED || VECTOR_GROW(NULL, q->items, q->end, q->allocated) < 0)
-                return false;
-        q->items[q->end++] = *s;
-        return true;
+        return q->end < POLL_MAX_QUEUED && VECTOR_ADD(NULL, q->items, q->end, q->allocated, *s) == 0;
 }
 
 static inline bool poll_queue_pop(struct poll_queue *q, struct violation_sample *ret)

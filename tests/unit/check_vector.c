@@ -50,6 +50,28 @@ START_TEST(one_by_one)
 }
 END_TEST
 
+/* Each number at its place among those before: 0, 7, 14, ..., whatever their order is. */
+START_TEST(insert_in_order)
+{
+        uint16_t *items = NULL;
+        uint32_t allocated = 0, n = 0;
+
+        while (n < MANY) {
+                uint16_t item = (uint16_t) (n * 7 % MANY * 7);
+                uint32_t at = LOWER_BOUND(x, items, n, *x < item);
+
+                ck_assert_int_eq(VECTOR_INSERT(_i ? arena : NULL, items, n, allocated, at, item), 0);
+        }
+        ck_assert_int_eq(VECTOR_ADD(_i ? arena : NULL, items, n, allocated, 1), 0);
+        ck_assert_uint_eq(n, MANY + 1);
+        for (uint32_t i = 0; i < MANY; i++)
+                ck_assert_uint_eq(items[i], (uint16_t) (i * 7));
+        ck_assert_uint_eq(items[MANY], 1);
+        if (!_i)
+                free(items);
+}
+END_TEST
+
 static const struct {
         uint32_t n, more, allocated, expected;
 } extensions[] = {
@@ -104,6 +126,7 @@ int main(void)
 
         tcase_add_checked_fixture(t, setup, teardown);
         tcase_add_loop_test(t, one_by_one, 0, 2);
+        tcase_add_loop_test(t, insert_in_order, 0, 2);
         tcase_add_loop_test(t, several, 0, ELEMENTS(extensions));
         tcase_add_test(t, too_many);
         tcase_add_test(t, large_objects);
