@@ -6,7 +6,7 @@
 #include "policy/selector.h"
 #include "records/stored_records.h"
 #include "shell/file.h"
-#include "state/sqlite_peek.h"
+#include "state/sqlite_store.h"
 #include "state/state.h"
 #include "util/vector.h"
 
@@ -147,7 +147,7 @@ void completion_add_names(struct candidates *c, enum names_kind kind, const char
         struct names names = { .candidates = c, .kind = kind };
 
         if (kind != NAMES_PARTITION && kind != NAMES_POOL)
-                (void) sqlite_peek(expand_home(c->arena, state_dir), RECORDS_KNOWN, add_known, &names);
+                (void) sqlite_store_peek(expand_home(c->arena, state_dir), RECORDS_KNOWN, add_known, &names);
         read_policy(&names, expand_home(c->arena, policy));
 }
 
@@ -162,7 +162,7 @@ static int add_lease(void *userdata, const char *key, const void *value, size_t)
 
 void completion_add_leases(struct candidates *c, const char *state_dir)
 {
-        (void) sqlite_peek(expand_home(c->arena, state_dir), RECORDS_LEASE, add_lease, c);
+        (void) sqlite_store_peek(expand_home(c->arena, state_dir), RECORDS_LEASE, add_lease, c);
 }
 
 /* --- generations ----------------------------------------------------------------------------------------------------- */
@@ -186,5 +186,5 @@ static int add_generation(void *userdata, const char *key, const void *value, si
 
 void completion_add_generations(struct candidates *c, const char *state_dir)
 {
-        (void) sqlite_peek(expand_home(c->arena, state_dir), RECORDS_GENERATION, add_generation, c);
+        (void) sqlite_store_peek(expand_home(c->arena, state_dir), RECORDS_GENERATION, add_generation, c);
 }

@@ -6,8 +6,6 @@ libpkeyd_shell_la_SOURCES += \
 	src/state/etcd_place.h \
 	src/state/sqlite_files.c \
 	src/state/sqlite_files.h \
-	src/state/sqlite_peek.c \
-	src/state/sqlite_peek.h \
 	src/state/sqlite_store.c \
 	src/state/sqlite_store.h \
 	src/state/state.c \

@@ -2,6 +2,7 @@
 #include "state/sqlite_store.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sqlite3.h>
@@ -10,6 +11,7 @@
 
 #include "shell/file.h"
 #include "state/sqlite_files.h"
+#include "util/text.h"
 
 #define STRING(x)  STRING_(x)
 #define STRING_(x) #x
@@ -185,24 +187,31 @@ static void disconnect(struct sqlite_store *s)
 }
 
 /* Until the database was checked, closing it must not write its -wal into it: it may have to be moved aside as it is. */
+static int open_connection(const char *name, int flags, sqlite3 **ret)
+{
+        int code = sqlite3_open_v2(name, ret, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_NOFOLLOW, NULL);
+
+        if (code == SQLITE_OK) {
+                (void) sqlite3_extended_result_codes(*ret, 1);
+                (void) sqlite3_db_config(*ret, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+                (void) sqlite3_db_config(*ret, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+                (void) sqlite3_db_config(*ret, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+        }
+        return code;
+}
+
 static int connect_to(struct sqlite_store *s, const char *name)
 {
-        const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_NOFOLLOW;
         _cleanup_free_ char *path = file_path(s->dir, name);
         int code;
 
         if (!path)
                 return -ENOMEM;
-        code = sqlite3_open_v2(path, &s->db, flags, NULL);
+        code = open_connection(path, SQLITE_OPEN_READWRITE, &s->db);
         if (!s->db)
                 return -ENOMEM;
-        if (code == SQLITE_OK) {
-                (void) sqlite3_extended_result_codes(s->db, 1);
-                (void) sqlite3_db_config(s->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
-                (void) sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-                (void) sqlite3_db_config(s->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+        if (code == SQLITE_OK)
                 code = sqlite3_busy_timeout(s->db, (int) s->busy_msec);
-        }
         return error_of(s->db, code);
 }
 
@@ -401,7 +410,7 @@ static int pass_record(sqlite3_stmt *st, store_record_handler each, void *userda
         return each(userdata, key, value ?: "", n);
 }
 
-static int pass_records(struct sqlite_store *s, sqlite3_stmt *st, store_record_handler each, void *userdata)
+static int pass_records(sqlite3_stmt *st, store_record_handler each, void *userdata)
 {
         int code;
 
@@ -411,7 +420,7 @@ static int pass_records(struct sqlite_store *s, sqlite3_stmt *st, store_record_h
                 if (r != 0)
                         return r;
         }
-        return error_of(s->db, code);
+        return error_of(sqlite3_db_handle(st), code);
 }
 
 static int load_by(struct sqlite_store *s, enum statement which, store_record_handler each, void *userdata)
@@ -420,7 +429,7 @@ static int load_by(struct sqlite_store *s, enum statement which, store_record_ha
         int r;
 
         s->loading = true;
-        r = check_in_place(s) ?: pass_records(s, st, each, userdata);
+        r = check_in_place(s) ?: pass_records(st, each, userdata);
         s->loading = false;
         (void) sqlite3_reset(st);
         return r;
@@ -542,4 +551,63 @@ int sqlite_store_open(const char *dir, unsigned busy_msec, enum state_access acc
         *ret_damaged = STEAL(damaged);
         *ret = STEAL(store);
         return 0;
+}
+
+/* --- reading beside it -------------------------------------------------------------------------------------------- */
+
+static void close_p(sqlite3 **db)
+{
+        (void) sqlite3_close(*db);
+}
+
+/* Without a -wal no process has the database open, and it is complete. Then it is opened as immutable, because SQLite would create
+ * a -wal and leave it behind. */
+static int make_uri(const char *dir, int dir_fd, struct text *ret)
+{
+        bool in_use = faccessat(dir_fd, SQLITE_FILES_NAME "-wal", F_OK, 0) == 0;
+
+        text_add(ret, "file:");
+        for (const char *p = dir; *p; p++)
+                text_add(ret, isalnum((unsigned char) *p) || *p == '/' ? "%c" : "%%%02x", (unsigned char) *p);
+        text_add(ret, "/" SQLITE_FILES_NAME "?mode=ro%s", in_use ? "" : "&immutable=1");
+        return ret->failed ? -ENOMEM : 0;
+}
+
+static int connect_beside(const char *dir, int dir_fd, sqlite3 **ret)
+{
+        _cleanup_free_ char *path = realpath(dir, NULL);
+        _cleanup_text_ struct text uri = {};
+        int r = path ? make_uri(path, dir_fd, &uri) : -errno;
+        int64_t version = 0;
+        int code;
+
+        if (r < 0)
+                return r;
+        code = open_connection(uri.bytes, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, ret);
+        r = error_of(*ret, code) ?: query_number(*ret, "PRAGMA user_version", &version);
+        return r == 0 && version > STORE_SCHEMA_VERSION ? -EPROTONOSUPPORT : r; /* 0: pkeyd has not opened it yet */
+}
+
+/* All keys are ASCII. */
+static int pass_prefix(sqlite3 *db, const char *prefix, store_record_handler each, void *userdata)
+{
+        static const char text[] = "SELECT key, value FROM record WHERE key >= ?1 AND key < ?1 || char(127) ORDER BY key";
+        _cleanup_statement_ sqlite3_stmt *st = NULL;
+        int code = sqlite3_prepare_v2(db, text, -1, &st, NULL);
+
+        if (code == SQLITE_OK)
+                code = sqlite3_bind_text(st, 1, prefix, -1, SQLITE_STATIC);
+        return code == SQLITE_OK ? pass_records(st, each, userdata) : error_of(db, code);
+}
+
+int sqlite_store_peek(const char *dir, const char *prefix, store_record_handler each, void *userdata)
+{
+        _cleanup_close_ int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        _cleanup_(close_p) sqlite3 *db = NULL;
+
+        if (dir_fd < 0)
+                return -errno;
+        errno = 0;
+        /* shared, as every open store has it: no process moves the database away meanwhile */
+        return sqlite_files_lock(dir_fd, LOCK_SH, 0) ?: connect_beside(dir, dir_fd, &db) ?: pass_prefix(db, prefix, each, userdata);
 }

@@ -52,3 +52,9 @@ enum state_access {
  *     -EACCES, -EROFS, -ENOSPC, -EIO, ...   the system's error for the directory or the database
  */
 int sqlite_store_open(const char *dir, unsigned busy_msec, enum state_access access, struct store **ret, char **ret_damaged);
+
+/* Reads a store that may be in use: for completion, which must neither wait nor change anything. Calls `each` for the records whose
+ * keys begin with `prefix`, ordered by key. Moves and repairs no file, creates none (but a -shm, if a crash left a -wal without
+ * it), and checks nothing but the version: what it reads may be damaged or incomplete. Returns 0, what `each` returned if that is
+ * not 0, -EBUSY if another process is replacing the database, or another negative errno. */
+int sqlite_store_peek(const char *dir, const char *prefix, store_record_handler each, void *userdata);

@@ -7,7 +7,6 @@
  *     state           the state directory: loading at the start, the fabric lock, transactions
  *     state_import    imports the files of version 0.1.0, once
  *     sqlite_store    a store of records in the state directory, in an SQLite database; sqlite_files: its files
- *     sqlite_peek     reads records of a store that may be in use, without waiting
  *     state_copy      moves what is remembered to another kind of store
  *     directory_lock  the locks of a state directory
  *     etcd_place      the cluster that the settings name, as a configuration of etcd/

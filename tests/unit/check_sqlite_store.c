@@ -11,7 +11,6 @@
 #include <sys/wait.h>
 
 #include "shell/file.h"
-#include "state/sqlite_peek.h"
 #include "state/sqlite_store.h"
 #include "util/text.h"
 
@@ -1554,7 +1553,7 @@ END_TEST
 static const char *peek(const char *in, const char *prefix, int expected)
 {
         _cleanup_text_ struct text text = {};
-        int r = sqlite_peek(in, prefix, add_text, &text);
+        int r = sqlite_store_peek(in, prefix, add_text, &text);
 
         ck_assert_msg(r == expected, "%s", strerror(-r));
         return text.n > 0 ? text_copy(arena, &text) : "";
@@ -1612,12 +1611,12 @@ START_TEST(peek_fails)
 {
         int n = 0, dir_fd;
 
-        (void) peek(dir, "k/", -EIO);
+        (void) peek(dir, "k/", -ENOENT);
         ck_assert_uint_eq(count_files(""), 0);
         store = open_store();
         put(store, "k/1", "a");
         put(store, "k/2", "a");
-        ck_assert_int_eq(sqlite_peek(dir, "k/", stop, &n), 1);
+        ck_assert_int_eq(sqlite_store_peek(dir, "k/", stop, &n), 1);
         ck_assert_int_eq(n, 1);
         store = store_close(store);
         dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -1627,9 +1626,9 @@ START_TEST(peek_fails)
         exec_other("PRAGMA user_version = 2");
         (void) peek(dir, "k/", -EPROTONOSUPPORT);
         exec_other("PRAGMA user_version = 1; DROP TABLE record");
-        (void) peek(dir, "k/", -EIO);
+        (void) peek(dir, "k/", -EUCLEAN);
         write_file("state.db", "SQLite", 6);
-        (void) peek(dir, "k/", -EIO);
+        (void) peek(dir, "k/", -EUCLEAN);
         ck_assert_uint_eq(count_files("state.db.damaged"), 0);
 }
 END_TEST
