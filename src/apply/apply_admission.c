@@ -5,18 +5,13 @@
 
 /* --- held bases ----------------------------------------------------------------------------------------------------- */
 
-static bool has_base(const uint8_t *set, uint16_t base)
-{
-        return set[base / 8] & (1 << base % 8);
-}
-
 static void hold_base(struct apply *ap, struct p_key key)
 {
         uint16_t base = p_key_base(key);
 
-        if (base == 0 || has_base(ap->held, base))
+        if (base == 0 || base_set_has(&ap->held, base))
                 return;
-        ap->held[base / 8] |= (uint8_t) (1 << base % 8);
+        base_set_add(&ap->held, base);
         ap->n_held_bases++;
 }
 
@@ -35,7 +30,7 @@ void apply_list_held_bases(struct apply *ap)
         uint32_t n = 0;
 
         for (uint32_t base = 1; ap->n_held_bases > n && base <= P_KEY_BASE_MASK; base++)
-                if (has_base(ap->held, (uint16_t) base))
+                if (base_set_has(&ap->held, (uint16_t) base))
                         ap->held_bases[n++] = (uint16_t) base;
 }
 

@@ -84,7 +84,7 @@ struct apply {
         uint32_t n_asked, n_read_again; /* positions in touched of the blocks that are read again: identified, read */
 
         struct apply_outcome *outcomes[PLAN_N_PHASES]; /* one per write */
-        uint8_t held[(P_KEY_BASE_MASK + 1) / 8]; /* a bit for each held base */
+        struct base_set held;
         uint16_t *held_bases;       /* the same, ascending; filled at the end */
         uint32_t n_held_bases;
         bool *port_failed;          /* per port: a write of its table failed or waits */

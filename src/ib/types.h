@@ -177,6 +177,21 @@ static inline enum level p_keys_level(const struct p_key *keys, uint32_t n, uint
 {
         return membership_level(p_keys_membership(keys, n, base));
 }
+/* A set of bases. */
+struct base_set {
+        uint8_t bits[(P_KEY_BASE_MASK + 1) / 8];
+};
+
+static inline bool base_set_has(const struct base_set *set, uint16_t base)
+{
+        return set->bits[base / 8] >> base % 8 & 1;
+}
+
+static inline void base_set_add(struct base_set *set, uint16_t base)
+{
+        set->bits[base / 8] |= (uint8_t) (1 << base % 8);
+}
+
 /* Gets the entries that give a membership in this base: none, one, or the limited and then the full one. Returns their number. */
 uint32_t p_keys_of_membership(uint16_t base, enum membership m, struct p_key ret[2]);
 /* Sorts by p_key_compare(), and drops duplicates and unused entries. Returns how many are left. */

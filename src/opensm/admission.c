@@ -218,23 +218,23 @@ int opensm_expect(const struct opensm_phases *p, const struct partitions_file_po
 /* ---- the judgement --------------------------------------------------------------------------------------------- */
 
 struct judgement {
-        const struct opensm_bases *held;
-        struct opensm_bases refused;
+        const struct base_set *held;
+        struct base_set refused;
         bool any;
 };
 
 static void refuse(struct judgement *j, uint16_t base)
 {
-        if (opensm_bases_have(j->held, base))
+        if (base_set_has(j->held, base))
                 return;
-        opensm_bases_add(&j->refused, base);
+        base_set_add(&j->refused, base);
         j->any = true;
 }
 
 static bool must_judge(const struct judgement *j, struct p_key key)
 {
-        return p_key_is_used(key) && !opensm_bases_have(j->held, p_key_base(key)) &&
-               !opensm_bases_have(&j->refused, p_key_base(key));
+        return p_key_is_used(key) && !base_set_has(j->held, p_key_base(key)) &&
+               !base_set_has(&j->refused, p_key_base(key));
 }
 
 /* True for the limited entry of the default partition that OpenSM adds with any file. */
@@ -379,7 +379,7 @@ int opensm_admit(struct arena *a, struct opensm_phases *p, enum opensm_phase pha
 /* ---- results --------------------------------------------------------------------------------------------------- */
 
 /* True if the write adds an entry of a held base that the table does not have, or removes one that it has. */
-static bool changes_held_base(const struct opensm_bases *held, const struct knowledge_record *r, const struct knowledge_write *w,
+static bool changes_held_base(const struct base_set *held, const struct knowledge_record *r, const struct knowledge_write *w,
                               const struct observed_table *t)
 {
         struct p_key known[P_KEY_BLOCK_ENTRIES];
@@ -388,9 +388,9 @@ static bool changes_held_base(const struct opensm_bases *held, const struct know
         for (unsigned i = 0; i < P_KEY_BLOCK_ENTRIES; i++) {
                 struct p_key was = known[i], will = w->entries[i];
 
-                if (p_key_is_used(will) && opensm_bases_have(held, p_key_base(will)) && !p_keys_hold(t->entries, t->capacity, will))
+                if (p_key_is_used(will) && base_set_has(held, p_key_base(will)) && !p_keys_hold(t->entries, t->capacity, will))
                         return true;
-                if (p_key_is_used(was) && opensm_bases_have(held, p_key_base(was)) &&
+                if (p_key_is_used(was) && base_set_has(held, p_key_base(was)) &&
                     !p_keys_hold_base(w->entries, P_KEY_BLOCK_ENTRIES, p_key_base(was)) &&
                     p_keys_hold(t->entries, t->capacity, was))
                         return true;
@@ -398,7 +398,7 @@ static bool changes_held_base(const struct opensm_bases *held, const struct know
         return false;
 }
 
-static bool has_open_write(const struct opensm_bases *held, const struct knowledge *k, uint32_t record,
+static bool has_open_write(const struct base_set *held, const struct knowledge *k, uint32_t record,
                            const struct observed_table *t)
 {
         const struct knowledge_record *r = knowledge_get(k, record);

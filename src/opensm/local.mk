@@ -4,11 +4,8 @@ libpkeyd_core_la_SOURCES += \
 	src/opensm/admission.h \
 	src/opensm/given.c \
 	src/opensm/given.h \
-	src/opensm/key_changes.c \
-	src/opensm/key_changes.h \
 	src/opensm/leaf_filter.c \
 	src/opensm/leaf_filter.h \
-	src/opensm/opensm_bases.h \
 	src/opensm/opensm_conf.c \
 	src/opensm/opensm_conf.h \
 	src/opensm/opensm_numbers.c \
@@ -22,7 +19,6 @@ libpkeyd_core_la_SOURCES += \
 	src/opensm/partitions_file.h \
 	src/opensm/phases.c \
 	src/opensm/phases.h \
-	src/opensm/phases_reached.c \
 	src/opensm/transitions.c \
 	src/opensm/transitions.h \
 	src/opensm/unmanaged.c \

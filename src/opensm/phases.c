@@ -3,16 +3,86 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "opensm/key_changes.h"
 #include "opensm/leaf_filter.h"
+#include "opensm/partitions_conf.h"
 
 #define MAX_REPORTED 20
 
 DEFINE_WORDS(opensm_phase_to_string, enum opensm_phase, "unknown",
              [OPENSM_ADOPT] = "adopt", [OPENSM_REVOKE] = "revoke", [OPENSM_RAISE] = "raise", [OPENSM_LOWER] = "lower",
              [OPENSM_GRANT] = "grant")
+
+/* ---- two sets of P_Keys ---------------------------------------------------------------------------------------- */
+
+/* What is left of two sets while they are walked in parallel. They ascend, limited before full. */
+struct key_sets {
+        const struct p_key *before, *after;
+        uint32_t n_before, n_after;
+        bool allow_both;
+        const struct base_set *without; /* bases to ignore; NULL: none */
+};
+
+/* The membership in one base by both sets, as OpenSM gives it to a port. */
+struct base_change {
+        uint16_t base;
+        enum membership before, after;
+};
+
+/* Removes the entries of a base from the beginning of a set, and returns the membership that they give. */
+static enum membership take_entries(const struct p_key **keys, uint32_t *n, uint16_t base, bool allow_both)
+{
+        enum membership m = MEMBERSHIP_NONE;
+
+        for (; *n > 0 && p_key_base(**keys) == base; (*keys)++, (*n)--)
+                m |= p_key_membership(**keys);
+        return partitions_conf_membership(m, allow_both);
+}
+
+/* The next base of both sets, ascending; false: there is none. Every port begins as at least a limited member of the default
+ * partition. */
+static bool next_base(struct key_sets *s, struct base_change *ret)
+{
+        uint16_t before = s->n_before > 0 ? p_key_base(*s->before) : UINT16_MAX;
+        uint16_t after = s->n_after > 0 ? p_key_base(*s->after) : UINT16_MAX;
+
+        if (s->n_before == 0 && s->n_after == 0)
+                return false;
+        ret->base = MIN(before, after);
+        ret->before = take_entries(&s->before, &s->n_before, ret->base, s->allow_both);
+        ret->after = take_entries(&s->after, &s->n_after, ret->base, s->allow_both);
+        if (ret->base == P_KEY_DEFAULT_BASE && ret->before == MEMBERSHIP_NONE)
+                ret->before = MEMBERSHIP_LIMITED;
+        return true;
+}
+
+/* The next base in which the sets differ. A limited entry of the default partition makes no difference: every port has it. */
+static bool next_difference(struct key_sets *s, struct base_change *ret)
+{
+        while (next_base(s, ret)) {
+                if (ret->base == P_KEY_DEFAULT_BASE && ret->after == MEMBERSHIP_NONE)
+                        ret->after = MEMBERSHIP_LIMITED;
+                if (ret->before != ret->after && !(s->without && base_set_has(s->without, ret->base)))
+                        return true;
+        }
+        return false;
+}
+
+static struct key_sets sets_of(const struct partitions_file_port *x, const struct partitions_file_port *y, bool allow_both)
+{
+        return (struct key_sets) { x->keys, y->keys, x->n_keys, y->n_keys, allow_both, NULL };
+}
+
+static bool are_equal(struct key_sets s)
+{
+        struct base_change change;
+
+        return !next_difference(&s, &change);
+}
+
+/* ---- the tables of each phase --------------------------------------------------------------------------------- */
 
 /* A sorted copy. Returns 0 or -ENOMEM. */
 static int copy_set(struct arena *a, const struct p_key *keys, uint32_t n, const struct p_key **ret, uint32_t *ret_n)
@@ -64,17 +134,17 @@ static bool is_at_index0(const struct opensm_transition *transition, uint16_t ba
 }
 
 /* The port's set after one phase. */
-static int compute_phase(struct arena *a, const struct opensm_transition *transition, struct opensm_key_sets sets,
+static int compute_phase(struct arena *a, const struct opensm_transition *transition, struct key_sets sets,
                          enum opensm_phase phase, bool exchange, struct partitions_file_port *ret)
 {
         struct p_key *keys = arena_new_array(a, struct p_key, 2 * ((size_t) sets.n_before + sets.n_after));
         bool allow_both = sets.allow_both;
-        struct opensm_base_change base;
+        struct base_change base;
         uint32_t n = 0;
 
         if (!keys)
                 return -ENOMEM;
-        while (opensm_next_base(&sets, &base))
+        while (next_base(&sets, &base))
                 n += p_keys_of_membership(base.base, exchange || is_at_index0(transition, base.base)
                                                              ? exchanged_after(phase, base.before, base.after)
                                                              : membership_after(phase, base.before, base.after, allow_both),
@@ -86,7 +156,7 @@ static int compute_phase(struct arena *a, const struct opensm_transition *transi
 static int compute_phases(struct arena *a, const struct opensm_transition *transition, uint32_t at, bool exchange,
                           struct opensm_phases *ret)
 {
-        struct opensm_key_sets sets = { .allow_both = ret->allow_both };
+        struct key_sets sets = { .allow_both = ret->allow_both };
         int r = copy_set(a, transition->before, transition->n_before, &sets.before, &sets.n_before) ?:
                 copy_set(a, transition->after, transition->n_after, &sets.after, &sets.n_after);
 
@@ -112,14 +182,14 @@ const struct partitions_file_port *opensm_phases_before(const struct opensm_phas
 }
 
 /* The sets of one port before and after a phase. */
-static struct opensm_key_sets pair_in(const struct opensm_phases *p, enum opensm_phase phase, uint32_t at)
+static struct key_sets pair_in(const struct opensm_phases *p, enum opensm_phase phase, uint32_t at)
 {
-        return opensm_key_sets_of(&opensm_phases_before(p, phase)[at], &p->tables[phase][at], p->allow_both);
+        return sets_of(&opensm_phases_before(p, phase)[at], &p->tables[phase][at], p->allow_both);
 }
 
 static bool changes_port(const struct opensm_phases *p, enum opensm_phase phase, uint32_t at)
 {
-        return !opensm_keys_equal(pair_in(p, phase, at));
+        return !are_equal(pair_in(p, phase, at));
 }
 
 /* Without a file, every port has what OpenSM gives a port that no file names. */
@@ -127,7 +197,7 @@ static bool differs_from_file(const struct opensm_phases *p, uint32_t at)
 {
         const struct partitions_file_port *given = p->in_place ? &p->in_place[at] : &opensm_nothing_given;
 
-        return !opensm_keys_equal(opensm_key_sets_of(given, &p->tables[OPENSM_ADOPT][at], p->allow_both));
+        return !are_equal(sets_of(given, &p->tables[OPENSM_ADOPT][at], p->allow_both));
 }
 
 static void find_needed(struct opensm_phases *p)
@@ -198,24 +268,24 @@ int opensm_phases_compute(struct arena *a, const struct opensm_transition *trans
 
 /* ---- held bases ------------------------------------------------------------------------------------------------ */
 
-static bool has_bases(const struct partitions_file_port *p, const struct opensm_bases *bases)
+static bool has_bases(const struct partitions_file_port *p, const struct base_set *bases)
 {
         for (uint32_t i = 0; i < p->n_keys; i++)
-                if (opensm_bases_have(bases, p_key_base(p->keys[i])))
+                if (base_set_has(bases, p_key_base(p->keys[i])))
                         return true;
         return false;
 }
 
-static void copy_keys(struct p_key *keys, uint32_t *n, const struct partitions_file_port *from, const struct opensm_bases *bases,
+static void copy_keys(struct p_key *keys, uint32_t *n, const struct partitions_file_port *from, const struct base_set *bases,
                       bool held)
 {
         for (uint32_t i = 0; i < from->n_keys; i++)
-                if (opensm_bases_have(bases, p_key_base(from->keys[i])) == held)
+                if (base_set_has(bases, p_key_base(from->keys[i])) == held)
                         keys[(*n)++] = from->keys[i];
 }
 
 /* Sets the held bases of a port to those in `before`. */
-static int hold_port(struct arena *a, const struct partitions_file_port *before, const struct opensm_bases *bases,
+static int hold_port(struct arena *a, const struct partitions_file_port *before, const struct base_set *bases,
                      struct partitions_file_port *at)
 {
         struct p_key *keys;
@@ -233,7 +303,7 @@ static int hold_port(struct arena *a, const struct partitions_file_port *before,
         return 0;
 }
 
-int opensm_phases_hold(struct arena *a, struct opensm_phases *p, enum opensm_phase from, const struct opensm_bases *bases)
+int opensm_phases_hold(struct arena *a, struct opensm_phases *p, enum opensm_phase from, const struct base_set *bases)
 {
         assert(from <= OPENSM_N_PHASES);
         for (size_t i = 0; i < sizeof(bases->bits); i++)
@@ -251,18 +321,18 @@ int opensm_phases_hold(struct arena *a, struct opensm_phases *p, enum opensm_pha
         return 0;
 }
 
-static void add_changed_bases(const struct opensm_phases *p, enum opensm_phase phase, uint32_t at, struct opensm_bases *bases)
+static void add_changed_bases(const struct opensm_phases *p, enum opensm_phase phase, uint32_t at, struct base_set *bases)
 {
-        struct opensm_key_sets sets = pair_in(p, phase, at);
-        struct opensm_base_change base;
+        struct key_sets sets = pair_in(p, phase, at);
+        struct base_change base;
 
-        while (opensm_next_difference(&sets, &base))
-                opensm_bases_add(bases, base.base);
+        while (next_difference(&sets, &base))
+                base_set_add(bases, base.base);
 }
 
 int opensm_phases_see_unread(struct arena *a, struct opensm_phases *p, enum opensm_phase phase, const struct observed *observed)
 {
-        struct opensm_bases changed = {};
+        struct base_set changed = {};
 
         assert(phase < OPENSM_N_PHASES);
         for (uint32_t i = 0; i < p->n_ports; i++) {
@@ -308,4 +378,129 @@ int opensm_phases_changed(struct arena *a, const struct opensm_phases *phases, e
         *ret = ports;
         *ret_n = n;
         return 0;
+}
+
+/* ---- whether OpenSM carried a file out ------------------------------------------------------------------------- */
+
+/* Returns whether the table has exactly these entries; ignores the bases `without`, and unless allow_both a limited entry next to
+ * the full one. */
+static bool holds_exactly(const struct observed_table *t, const struct partitions_file_port *want, bool allow_both,
+                          const struct base_set *without)
+{
+        _cleanup_free_ struct p_key *all = malloc((t->capacity + 1u) * sizeof(*all));
+
+        if (!all)
+                return false; /* the table is read again */
+        memcpy(all, t->entries, t->capacity * sizeof(*all));
+        return are_equal((struct key_sets) { all, want->keys, p_keys_sort(all, t->capacity), want->n_keys,
+                                                            allow_both, without });
+}
+
+static bool table_covers(const struct observed_table *t, const struct partitions_file_port *want,
+                         const struct base_set *without)
+{
+        for (uint32_t i = 0; i < want->n_keys; i++)
+                if (!base_set_has(without, p_key_base(want->keys[i])) && !p_keys_cover(t->entries, t->capacity, want->keys[i]))
+                        return false;
+        return true;
+}
+
+/* Returns whether the leaf port lets all these entries pass. OpenSM does not write a table that is too small, and turns its filter
+ * off. */
+static bool leaf_passes_all(const struct observed *o, uint32_t port, const struct partitions_file_port *want,
+                            const struct base_set *without)
+{
+        uint32_t peer = o->subnet->ports[port].peer;
+
+        return !opensm_may_be_filtered(o->subnet, port) || want->n_keys > o->tables[peer].capacity ||
+               table_covers(&o->tables[peer], want, without);
+}
+
+/* Returns whether the port is in the snapshot and was read. */
+static bool was_port_read(const struct opensm_transition *transition, const struct observed *observed)
+{
+        return transition->port != SUBNET_NONE && opensm_table_was_read(&observed->tables[transition->port]);
+}
+
+enum opensm_reached opensm_phases_reached(const struct opensm_phases *p, enum opensm_phase phase, uint32_t transition,
+                                          const struct observed *observed)
+{
+        const struct partitions_file_port *want;
+        uint32_t port;
+
+        assert(phase < OPENSM_N_PHASES && transition < p->n_ports);
+        want = &p->tables[phase][transition];
+        port = p->transitions[transition].port;
+        if (!was_port_read(&p->transitions[transition], observed))
+                return OPENSM_UNREAD;
+        if (!holds_exactly(&observed->tables[port], want, p->allow_both, &p->held))
+                return OPENSM_MISSING;
+        if (!opensm_pair_was_read(observed, port))
+                return OPENSM_UNREAD;
+        return leaf_passes_all(observed, port, want, &p->held) ? OPENSM_REACHED : OPENSM_MISSING;
+}
+
+uint32_t opensm_phases_missing(const struct opensm_phases *phases, enum opensm_phase phase, const struct observed *observed,
+                               uint32_t *ret_first)
+{
+        uint32_t n = 0;
+
+        assert(phase < OPENSM_N_PHASES);
+        for (uint32_t i = 0; i < phases->n_ports; i++) {
+                if (opensm_phases_reached(phases, phase, i, observed) != OPENSM_MISSING)
+                        continue;
+                if (n++ == 0)
+                        *ret_first = phases->transitions[i].port;
+        }
+        return n;
+}
+
+/* The entries that OpenSM gives every port when it drops its file. */
+static const struct p_key everything = { P_KEY_DEFAULT_BASE | P_KEY_FULL_BIT };
+static const struct partitions_file_port open_port = { .keys = &everything, .n_keys = 1 };
+
+bool opensm_phases_are_open(const struct opensm_phases *phases, const struct observed *observed)
+{
+        for (uint32_t i = 0; i < phases->n_ports; i++) {
+                const struct opensm_transition *transition = &phases->transitions[i];
+
+                if (was_port_read(transition, observed) &&
+                    !holds_exactly(&observed->tables[transition->port], &open_port, phases->allow_both, NULL))
+                        return false;
+        }
+        return true;
+}
+
+static bool gives_open(const struct opensm_phases *phases, const struct partitions_file_port *given)
+{
+        return are_equal(sets_of(&open_port, given, phases->allow_both));
+}
+
+/* Returns whether all ports that were read are open, and at least one of them gets that neither by `tables` nor by `before`. A port
+ * that the file in place does not name does not count, because that file does not show what OpenSM gives it. */
+static bool are_unexpectedly_open(const struct opensm_phases *phases, const struct partitions_file_port *before,
+                                  const struct partitions_file_port *tables, const struct observed *observed)
+{
+        bool unexpected = false;
+
+        for (uint32_t i = 0; i < phases->n_ports; i++) {
+                bool unnamed = tables == phases->in_place && tables[i].n_keys == 0;
+
+                if (was_port_read(&phases->transitions[i], observed))
+                        unexpected = unexpected || !(unnamed || gives_open(phases, &tables[i]) || gives_open(phases, &before[i]));
+        }
+        return unexpected && opensm_phases_are_open(phases, observed);
+}
+
+bool opensm_phases_fell_back(const struct opensm_phases *phases, enum opensm_phase phase, const struct observed *observed)
+{
+        return are_unexpectedly_open(phases, opensm_phases_before(phases, phase), phases->tables[phase], observed);
+}
+
+bool opensm_phases_had_fallen_back(const struct opensm_phases *phases, const struct observed *observed)
+{
+        const struct partitions_file_port *wanted = phases->tables[OPENSM_GRANT];
+
+        return are_unexpectedly_open(phases, wanted, wanted, observed) &&
+               (!phases->in_place || are_unexpectedly_open(phases, phases->in_place, phases->in_place, observed));
 }

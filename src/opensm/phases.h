@@ -35,14 +35,11 @@
  *     unmanaged.h      what a file gives in partitions that pkeyd does not manage
  *     leaf_filter.h    what the leaf port of an endport lets through
  *     transitions.h    what each endport has before the first file, and after the last one
- *     key_changes.h    in which bases two sets differ
- *     phases.c         the files between, and which bases are held
- *     phases_reached.c whether OpenSM carried a file out, or dropped it
+ *     phases.c         the files between, which bases are held, and whether OpenSM carried a file out, or dropped it
  *
  * These files are pure: tables and files in, files out. They do not know how files are given to OpenSM and how long that takes.
  */
 
-#include "opensm/opensm_bases.h"
 #include "opensm/transitions.h"
 
 enum opensm_phase {
@@ -62,7 +59,7 @@ struct opensm_phases {
         bool needed[OPENSM_N_PHASES];  /* the phase changes something; OPENSM_ADOPT: it differs from the file in place, or a port
                                         * has_surplus */
         bool allow_both;
-        struct opensm_bases held;
+        struct base_set held;
 };
 
 /* "adopt", ..., "grant"; a static string. */
@@ -79,7 +76,7 @@ const struct partitions_file_port *opensm_phases_before(const struct opensm_phas
 
 /* Holds these bases: from this phase on, each port has them as before the phase; from OPENSM_ADOPT on, as in the file in place,
  * which OpenSM may carry out anyway. Returns 0 or -ENOMEM; in the arena. */
-int opensm_phases_hold(struct arena *a, struct opensm_phases *phases, enum opensm_phase from, const struct opensm_bases *bases);
+int opensm_phases_hold(struct arena *a, struct opensm_phases *phases, enum opensm_phase from, const struct base_set *bases);
 
 /* After a phase: ports that could not be read stay as in its file from then on, and the bases that it changed at them are held.
  * Returns 0 or -ENOMEM; in the arena. */

@@ -53,7 +53,7 @@ static int go_to(struct opensm_writer *w, enum step step)
 
 static bool has_held(const struct opensm_writer *w)
 {
-        static const struct opensm_bases none;
+        static const struct base_set none;
 
         return memcmp(&w->phases.held, &none, sizeof(none)) != 0;
 }
@@ -64,7 +64,7 @@ static void report_held(struct opensm_writer *w)
         uint32_t n = 0;
 
         for (uint32_t base = 1; base <= P_KEY_BASE_MASK; base++)
-                if (opensm_bases_have(&w->phases.held, (uint16_t) base) && n++ < WRITER_MAX_NAMED)
+                if (base_set_has(&w->phases.held, (uint16_t) base) && n++ < WRITER_MAX_NAMED)
                         text_add(&names, "%s0x%04x", n > 1 ? ", " : "", base);
         if (n > WRITER_MAX_NAMED)
                 text_add(&names, " and %u more", n - WRITER_MAX_NAMED);

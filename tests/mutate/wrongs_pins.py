@@ -32,7 +32,7 @@ WRONGS = [
     Wrong("pins-taken-back-all", PINS, "                if (p->items[i].is_provisional)\n", "                if (p->items[i].is_provisional || !p->items[i].is_stored)\n"),
     # what an admin says
     Wrong("pins-accept-leaves-the-other", PINS, "r == 0 && i-- > 0;)\n                if (p->items[i].node.v != pin->node.v &&", "r == 0 && i-- > 0;)\n                if (p->items[i].node.v == 0 &&"),
-    Wrong("pins-removed-stays-stored", PINS, "        p->gone[p->n_gone++] = p->items[at].node;\n", ""),
+    Wrong("pins-removed-stays-stored", PINS, "if (VECTOR_ADD(NULL, p->gone, p->n_gone, p->allocated_gone, p->items[at].node) < 0)", "if (false)"),
     Wrong("pins-move-keeps-the-old", PINS, "r = from.v == pin.node.v ? 0 : remove_pin(p, place_of(p, from));", "r = 0;"),
     Wrong("pins-move-to-what-it-says", PINS, "                pin.name = copy;\n", ""),
     # what it means

@@ -233,7 +233,7 @@ static bool is_written(unsigned table, unsigned base, enum opensm_phase phase, u
 {
         uint8_t before[MAX_BASES];
 
-        if (opensm_bases_have(&phases.held, (uint16_t) (base + 1)))
+        if (base_set_has(&phases.held, (uint16_t) (base + 1)))
                 return false;
         if (scene.sight[table] == READABLE)
                 return now.level[table][base] != level;
@@ -305,7 +305,7 @@ static bool try_case(void)
                 if (phases.needed[phase])
                         carry_out(phase);
         for (unsigned base = 0; base < scene.n_bases; base++)
-                any = any || opensm_bases_have(&phases.held, (uint16_t) (base + 1));
+                any = any || base_set_has(&phases.held, (uint16_t) (base + 1));
         arena_free(cases);
         return any;
 }
@@ -513,7 +513,7 @@ static void compute(unsigned members)
 
 static bool is_held(uint16_t base)
 {
-        return opensm_bases_have(&phases.held, base);
+        return base_set_has(&phases.held, base);
 }
 
 static void admit(enum opensm_phase phase)
@@ -1058,7 +1058,7 @@ START_TEST(it_may_come_yet)
                 admit(OPENSM_GRANT);
                 ck_assert(!is_held(1));
                 ck_assert(is_doubted(host));
-                opensm_bases_add(&phases.held, 1);
+                base_set_add(&phases.held, 1);
                 ck_assert(is_doubted(host));
                 seen->tables[port_at(subnet, SWITCH, (uint8_t) (host + 1))].entries[0].v = comes ? 0x8001 : 0;
                 ck_assert(is_doubted(host));
@@ -1105,7 +1105,7 @@ START_TEST(held_needs_room)
 {
         static const struct p_key after[] = { { 0x0001 }, { 0x8002 } };
         _cleanup_findings_ struct findings findings = { .arena = arena };
-        struct opensm_bases first = {};
+        struct base_set first = {};
 
         begin_single(7, 0, 0, 1);
         set_transition(0, full, 1, after, 2);
@@ -1115,7 +1115,7 @@ START_TEST(held_needs_room)
         for (unsigned held = 0; held < 2; held++) {
                 transitions[0].capacity = 2;
                 ck_assert_int_eq(opensm_phases_compute(arena, transitions, MAX_PORTS, NULL, true, &findings, &phases), 0);
-                opensm_bases_add(&first, 1);
+                base_set_add(&first, 1);
                 if (held)
                         ck_assert_int_eq(opensm_phases_hold(arena, &phases, OPENSM_LOWER, &first), 0);
                 admit(OPENSM_GRANT);

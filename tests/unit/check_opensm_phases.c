@@ -686,17 +686,17 @@ START_TEST(test_missing)
                         o->tables[PORTS].entries[i].v = 0x0010;
         ck_assert_uint_eq(opensm_phases_missing(&p, OPENSM_GRANT, o, &first), 1);
         ck_assert_uint_eq(first, 0);
-        opensm_bases_add(&p.held, 0x10); /* held bases do not count */
+        base_set_add(&p.held, 0x10); /* held bases do not count */
         ck_assert_uint_eq(opensm_phases_missing(&p, OPENSM_GRANT, o, &first), 0);
-        p.held = (struct opensm_bases) {};
+        p.held = (struct base_set) {};
         o->tables[PORTS].capacity = 1; /* too small, so OpenSM turns its filter off */
         ck_assert_uint_eq(opensm_phases_missing(&p, OPENSM_GRANT, o, &first), 0);
         o->tables[2].entries[5].v = 0x8033;
         ck_assert_uint_eq(opensm_phases_missing(&p, OPENSM_GRANT, o, &first), 1);
         ck_assert_uint_eq(first, 2);
-        opensm_bases_add(&p.held, 0x33);
+        base_set_add(&p.held, 0x33);
         ck_assert_uint_eq(opensm_phases_missing(&p, OPENSM_GRANT, o, &first), 0);
-        p.held = (struct opensm_bases) {};
+        p.held = (struct base_set) {};
         o->tables[2].source = TABLE_ASSUMED;
         ck_assert_uint_eq(opensm_phases_missing(&p, OPENSM_GRANT, o, &first), 0);
 }
