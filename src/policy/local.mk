@@ -11,8 +11,6 @@ libpkeyd_core_la_SOURCES += \
 	src/policy/policy_fix.c \
 	src/policy/policy_fix.h \
 	src/policy/policy_groups.c \
-	src/policy/policy_guids.c \
-	src/policy/policy_guids.h \
 	src/policy/policy_ipoib.c \
 	src/policy/policy_keys.h \
 	src/policy/policy_local.c \

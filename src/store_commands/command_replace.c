@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "pins/pins.h"
-#include "policy/policy_guids.h"
+#include "policy/policy_fix.h"
 #include "session/policy_edit.h"
 #include "shell/file.h"
 #include "store_commands/store_change.h"

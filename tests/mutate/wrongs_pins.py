@@ -8,7 +8,7 @@ CLAIMS = "src/pins/claims.c"
 IDENTITY = "src/conditions/identity.c"
 SWEEP_PLAN = "src/control/sweep_plan.c"
 RECORDS = "src/records/stored_records.c"
-GUIDS = "src/policy/policy_guids.c"
+GUIDS = "src/policy/policy_fix.c"
 
 WRONGS = [
     # whose name it is

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "policy_fixture.h"
-#include "policy/policy_guids.h"
+#include "policy/policy_fix.h"
 
 #define HEAD "version: 1\npartitions:\n  p:\n    pkey: 0x0010\n    members:\n"
 
