@@ -25,8 +25,6 @@ libpkeyd_core_la_SOURCES += \
 	src/util/text.h \
 	src/util/vector.c \
 	src/util/vector.h \
-	src/util/yaml_blanks.c \
-	src/util/yaml_blanks.h \
 	src/util/yaml_source.c \
 	src/util/yaml_source.h \
 	src/util/yaml_tree.c \
