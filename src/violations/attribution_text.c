@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "violations/attribution_internal.h"
-#include "violations/counter.h"
+#include "violations/counter_samples.h"
 
 #define MAX_NAMES 4
 

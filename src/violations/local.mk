@@ -7,16 +7,12 @@ libpkeyd_core_la_SOURCES += \
 	src/violations/attribution_remarks.def \
 	src/violations/attribution_storm.c \
 	src/violations/attribution_text.c \
-	src/violations/counter.c \
-	src/violations/counter.h \
 	src/violations/counter_samples.c \
 	src/violations/counter_samples.h \
 	src/violations/history.c \
 	src/violations/history.h \
 	src/violations/hosts.c \
 	src/violations/hosts.h \
-	src/violations/lids.c \
-	src/violations/lids.h \
 	src/violations/list.h \
 	src/violations/notice_ends.c \
 	src/violations/notice_ends.h \

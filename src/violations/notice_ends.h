@@ -1,9 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Who took part in what a notice reports, by the LIDs and GIDs in it. */
+/* Who took part in what a notice reports, by the LIDs and GIDs in it. LIDs of a snapshot are untrusted, like all of it. */
 
-#include "violations/lids.h"
+#include "violations/violations.h"
+
+/* More than one endport claims the LID. */
+#define LID_SEVERAL (UINT32_MAX - 1)
+
+struct lid_map;
+/* Which endport has a LID: a port with LMC n has 2^n of them. It lives in the arena and does not need the subnet; NULL: out of
+ * memory. */
+struct lid_map *lid_map_new(struct arena *a, const struct subnet *s);
+/* The endport (an index into s->ports), SUBNET_NONE, or LID_SEVERAL. */
+uint32_t lid_map_find(const struct lid_map *m, struct lid lid);
 
 /* The port that refused the packet of a notice: for 259 a switch port, else an endport; node GUID 0 if it is not known. subnet and
  * lids may be NULL: nothing is known of the fabric. */

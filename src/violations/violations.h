@@ -9,10 +9,10 @@
  *     notices ------------'
  *
  * The fabric drops a packet whose P_Key does not match and counts it. The *poll* reads these counters, a few MADs at a time;
- * *counter.h* computes from two samples of a counter by how much it moved. The *violation table* keeps one record for each port,
- * source and host behind it, and is the only place where violations are counted: the journal, the metrics, the bus and pkeyctl
- * all show its numbers. *history.h* keeps the memberships that endports had before the last changes, and *attribution.h* writes
- * a sentence from all that.
+ * *counter_samples.h* computes from two samples of a counter by how much it moved. The *violation table* keeps one record for each
+ * port, source and host behind it, and is the only place where violations are counted: the journal, the metrics, the bus and
+ * pkeyctl all show its numbers. *history.h* keeps the memberships that endports had before the last changes, and *attribution.h*
+ * writes a sentence from all that.
  *
  * When pkeyd reports: the first violation of an episode at once; then once in an interval for each record, if there were more;
  * and that it is quiet again, when nothing came for QUIET_INTERVALS intervals. A counter that reaches its maximum is reported at

@@ -13,7 +13,7 @@
 #include "fabric.h"
 #include "mad_engine/mad_engine.h"
 #include "prng.h"
-#include "violations/lids.h"
+#include "violations/notice_ends.h"
 #include "violations/poll.h"
 
 #define SWITCHES      3

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "violations/counter.h"
+#include "violations/counter_samples.h"
 #include "violations/violations.h"
 
 #define INTERVAL (60 * USEC_PER_SEC)
