@@ -177,19 +177,13 @@ int knowledge_set_policy(struct knowledge *k, const struct desired *desired)
 
 static const struct desired_port *copy_policy(struct arena *a, const struct desired_port *from)
 {
-        struct desired_port *copy = arena_new_object(a, struct desired_port);
-        struct p_key *wanted = arena_new_array(a, struct p_key, from->n_wanted);
+        struct desired_port *copy = arena_copy(a, from, 1);
 
-        if (!copy || !wanted)
+        if (!copy)
                 return NULL;
-        if (from->n_wanted > 0)
-                memcpy(wanted, from->wanted, from->n_wanted * sizeof(*wanted));
-        *copy = (struct desired_port) {
-                .wanted = wanted, .n_wanted = from->n_wanted, .index0_base = from->index0_base, .most_is_held = from->most_is_held,
-        };
-        if (from->most && !(copy->most = copy_policy(a, from->most)))
-                return NULL;
-        return copy;
+        copy->wanted = arena_copy(a, from->wanted, from->n_wanted);
+        copy->most = from->most ? copy_policy(a, from->most) : NULL;
+        return copy->wanted && !copy->most == !from->most ? copy : NULL;
 }
 
 void knowledge_doubt_absence(struct knowledge *k)

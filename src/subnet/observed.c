@@ -44,17 +44,15 @@ struct observed *observed_copy(struct arena *a, const struct observed *from)
 
         if (!o)
                 return NULL;
-        *o = (struct observed) { from->subnet, arena_new_array(a, struct observed_table, n) };
+        *o = (struct observed) { from->subnet, arena_copy(a, from->tables, n) };
         for (uint32_t i = 0; o->tables && i < n; i++) {
                 struct observed_table *t = &o->tables[i];
 
-                *t = from->tables[i];
                 if (!t->entries)
                         continue;
-                t->entries = arena_new_array(a, struct p_key, t->capacity);
+                t->entries = arena_copy(a, t->entries, t->capacity);
                 if (!t->entries)
                         return NULL;
-                memcpy(t->entries, from->tables[i].entries, t->capacity * sizeof(*t->entries));
         }
         return o->tables ? o : NULL;
 }

@@ -27,7 +27,9 @@ WRONGS = [
     Wrong("index0-reported-as-a-setting", PLAN, "               pp->repairs ? ", "               pp->options->repair_index0 ? "),
     # from the lease to the plan
     Wrong("index0-of-every-line", DESIRED, "if (item->rule && item->rule->index0)", "if (item->rule)"),
-    Wrong("index0-forgotten-by-knowledge", "src/knowledge/knowledge.c", ".index0_base = from->index0_base, ", ""),
+    Wrong("index0-forgotten-by-knowledge", "src/knowledge/knowledge.c",
+          "        copy->wanted = arena_copy(a, from->wanted, from->n_wanted);\n",
+          "        copy->wanted = arena_copy(a, from->wanted, from->n_wanted);\n        copy->index0_base = 0;\n"),
     Wrong("index0-not-in-a-part", SWEEP, "        if (change->index0)\n                return change->base;\n", ""),
     Wrong("index0-of-who-left-it", SWEEP, "return index0_base == change->base ? 0 : index0_base;", "return index0_base;"),
     Wrong("index0-lost-to-any-change", SWEEP, "return index0_base == change->base ? 0 : index0_base;", "return 0;"),
