@@ -56,9 +56,7 @@ static struct guid node_guid_of(const struct subnet *s, uint32_t port)
 /* NULL: not known. */
 static const struct given *find_given(const struct freezer *f, struct guid node, uint8_t number)
 {
-        uint32_t i = LOWER_BOUND(g, f->given, f->n_given, compare(g->node_guid, g->number, node, number) < 0);
-
-        return i < f->n_given && compare(f->given[i].node_guid, f->given[i].number, node, number) == 0 ? &f->given[i] : NULL;
+        return FIND_SORTED(g, f->given, f->n_given, compare(g->node_guid, g->number, node, number));
 }
 
 /* --- ranges ----------------------------------------------------------------------------------------------------------- */
@@ -283,9 +281,7 @@ static int remember_given(const struct freezer *old, const struct reconciled *de
 
 const struct frozen_port *freezer_find(const struct freezer *f, struct guid node, uint8_t number)
 {
-        uint32_t i = LOWER_BOUND(p, f->ports, f->n_ports, compare(p->node_guid, p->number, node, number) < 0);
-
-        return i < f->n_ports && compare(f->ports[i].node_guid, f->ports[i].number, node, number) == 0 ? &f->ports[i] : NULL;
+        return FIND_SORTED(p, f->ports, f->n_ports, compare(p->node_guid, p->number, node, number));
 }
 
 static int list_frozen(const struct freezer *old, const struct reconciled *decision, uint64_t wall, struct freezer *to)

@@ -38,9 +38,7 @@ const struct identity_claim *identity_claims(const struct identity *i, uint32_t 
 
 static const struct identity_claim *find_claim(const struct identity *i, struct guid node)
 {
-        uint32_t at = LOWER_BOUND(c, i->claims, i->n, c->node_guid.v < node.v);
-
-        return at < i->n && i->claims[at].node_guid.v == node.v ? &i->claims[at] : NULL;
+        return FIND_SORTED(c, i->claims, i->n, ORDER(c->node_guid.v, node.v));
 }
 
 /* --- claims ------------------------------------------------------------------------------------------------------------- */

@@ -158,9 +158,10 @@ static int assign_comments(struct printer *p)
 /* The comment after this port in the original; NULL: none. */
 static const char *trailing_comment(const struct printer *p, const struct import_port *port)
 {
-        uint32_t i = LOWER_BOUND(comment, p->trailing, p->n_trailing, (*comment)->line < port->where.line);
+        const struct partitions_conf_comment **found = FIND_SORTED(comment, p->trailing, p->n_trailing,
+                                                                   ORDER((*comment)->line, port->where.line));
 
-        return i < p->n_trailing && p->trailing[i]->line == port->where.line ? p->trailing[i]->text : NULL;
+        return found ? (*found)->text : NULL;
 }
 
 static void print_comments(struct printer *p, uint32_t owner, const char *indent)

@@ -28,9 +28,7 @@ DEFINE_COMPARE(compare_targets, struct target, ORDER(a->guid.v, b->guid.v))
 /* NULL: the edit does not name it. */
 static const struct target *find_target(const struct targets *list, struct guid guid)
 {
-        size_t i = LOWER_BOUND(t, list->items, list->n, t->guid.v < guid.v);
-
-        return i < list->n && list->items[i].guid.v == guid.v ? &list->items[i] : NULL;
+        return FIND_SORTED(t, list->items, list->n, ORDER(t->guid.v, guid.v));
 }
 
 /* target: what all of them get. */
@@ -117,9 +115,7 @@ static int find_targets(const struct lease_view *view, const struct policy_pool 
 
 static struct lease_member *find_member(const struct lease *lease, uint32_t n, struct guid port)
 {
-        uint32_t i = LOWER_BOUND(m, lease->members, n, m->port.v < port.v);
-
-        return i < n && lease->members[i].port.v == port.v ? &lease->members[i] : NULL;
+        return FIND_SORTED(m, lease->members, n, ORDER(m->port.v, port.v));
 }
 
 /* With room for n_more members; in an arena of its own, so that edits do not fill that of the old lease. */

@@ -69,7 +69,5 @@ const struct partitions_file_port opensm_nothing_given;
 
 const struct partitions_file_port *opensm_find_given(const struct opensm_tables *t, struct guid guid)
 {
-        uint32_t i = t ? LOWER_BOUND(port, t->ports, t->n_ports, port->guid.v < guid.v) : 0;
-
-        return t && i < t->n_ports && t->ports[i].guid.v == guid.v ? &t->ports[i] : &opensm_nothing_given;
+        return (t ? FIND_SORTED(port, t->ports, t->n_ports, ORDER(port->guid.v, guid.v)) : NULL) ?: &opensm_nothing_given;
 }

@@ -50,9 +50,7 @@ static uint32_t place_of(const struct pins *p, struct guid node)
 
 const struct pin *pins_find(const struct pins *p, struct guid node)
 {
-        uint32_t at = place_of(p, node);
-
-        return at < p->n && p->items[at].node.v == node.v ? &p->items[at] : NULL;
+        return FIND_SORTED(pin, p->items, p->n, ORDER(pin->node.v, node.v));
 }
 
 int pins_add(struct pins *p, const struct pin *pin)

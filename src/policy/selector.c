@@ -234,9 +234,9 @@ static int parse_switch(const struct element *e)
 
 int selector_find_group(const struct policy *p, const char *name)
 {
-        uint32_t i = p ? LOWER_BOUND(group, p->groups, p->n_groups, strcmp(group->name, name) < 0) : 0;
+        const struct policy_group *found = p ? FIND_SORTED(group, p->groups, p->n_groups, strcmp(group->name, name)) : NULL;
 
-        return p && i < p->n_groups && strcmp(p->groups[i].name, name) == 0 ? (int) i : -1;
+        return found ? (int) (found - p->groups) : -1;
 }
 
 /* The keyword that was probably meant: in another case, as a prefix (OpenSM accepts A for ALL), or with one wrong letter. NULL:

@@ -24,13 +24,13 @@ struct port_list {
 
 static inline bool port_list_holds(const struct port_list *list, uint32_t port)
 {
-        return list->n > 0 && bsearch(&port, list->ports, list->n, sizeof(*list->ports), uint32_compare);
+        return FIND_SORTED(p, list->ports, list->n, ORDER(*p, port));
 }
 
 /* Whether it is certain that the selector selects the port. */
 static inline bool port_list_holds_certainly(const struct port_list *list, uint32_t port)
 {
-        const uint32_t *at = list->n > 0 ? bsearch(&port, list->ports, list->n, sizeof(*list->ports), uint32_compare) : NULL;
+        const uint32_t *at = FIND_SORTED(p, list->ports, list->n, ORDER(*p, port));
 
         return at && list->contested[at - list->ports] == FREEZE_NONE;
 }

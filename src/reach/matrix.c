@@ -87,9 +87,9 @@ static const uint32_t *intersect(struct arena *a, const struct reach_set *x, con
 
 static uint32_t full_in(const struct side *side, uint16_t base)
 {
-        size_t i = LOWER_BOUND(m, side->members, side->n, m->base < base);
+        const struct members *found = FIND_SORTED(m, side->members, side->n, ORDER(m->base, base));
 
-        return i < side->n && side->members[i].base == base ? side->members[i].n_full : 0;
+        return found ? found->n_full : 0;
 }
 
 /* n_pairs: of an endport of x and another one of y. common: the members in both, of which each makes no pair with itself. */

@@ -119,12 +119,12 @@ uint64_t generation_history_before(const struct generation_history *h, uint64_t 
 uint64_t generation_history_target(const struct generation_history *h, uint64_t number, uint64_t restores)
 {
         while (restores > 0) {
-                size_t at = LOWER_BOUND(item, h->items, h->n, item->number < restores);
+                const struct stored_generation *g = FIND_SORTED(item, h->items, h->n, ORDER(item->number, restores));
 
-                if (restores >= number || at == h->n || h->items[at].number != restores)
+                if (restores >= number || !g)
                         return 0;
                 number = restores;
-                restores = h->items[at].restores;
+                restores = g->restores;
         }
         return generation_history_before(h, number);
 }

@@ -19,17 +19,9 @@ void known_done(struct known *k)
         *k = (struct known) {};
 }
 
-/* The position of this GUID, or where it would be. */
-static uint32_t position_of(const struct known *k, struct guid guid)
-{
-        return LOWER_BOUND(port, k->ports, k->n, port->port_guid.v < guid.v);
-}
-
 static struct known_port *find_port(const struct known *k, struct guid port_guid)
 {
-        uint32_t at = position_of(k, port_guid);
-
-        return at < k->n && k->ports[at].port_guid.v == port_guid.v ? &k->ports[at] : NULL;
+        return FIND_SORTED(port, k->ports, k->n, ORDER(port->port_guid.v, port_guid.v));
 }
 
 const struct known_port *known_find(const struct known *k, struct guid port_guid)
@@ -78,7 +70,7 @@ const char *known_port_label(struct arena *a, const struct known_port *p)
 
 int known_add(struct known *k, const struct known_port *port)
 {
-        uint32_t at = position_of(k, port->port_guid);
+        uint32_t at = LOWER_BOUND(p, k->ports, k->n, p->port_guid.v < port->port_guid.v);
 
         if (at == k->n || k->ports[at].port_guid.v != port->port_guid.v)
                 return k->n == KNOWN_MAX ? -ENOSPC : VECTOR_INSERT(NULL, k->ports, k->n, k->allocated, at, *port);

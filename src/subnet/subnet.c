@@ -53,9 +53,9 @@ bool subnet_port_has_sma(const struct subnet *s, const struct subnet_port *p, co
 
 uint32_t subnet_find_node(const struct subnet *s, struct guid guid)
 {
-        uint32_t i = LOWER_BOUND(node, s->nodes, s->n_nodes, node->guid.v < guid.v);
+        const struct subnet_node *found = FIND_SORTED(node, s->nodes, s->n_nodes, ORDER(node->guid.v, guid.v));
 
-        return i < s->n_nodes && s->nodes[i].guid.v == guid.v ? i : SUBNET_NONE;
+        return found ? (uint32_t) (found - s->nodes) : SUBNET_NONE;
 }
 
 uint32_t subnet_find_endport(const struct subnet *s, struct guid port_guid)

@@ -91,6 +91,15 @@ static inline int uint32_compare(const void *a, const void *b)
                 _low;                                                                                                  \
         })
 
+/* The address of the one of n sorted items for which order is 0; NULL: there is none. order: an expression about the pointer
+ * `item`, less than 0 for items before that one, and more than 0 for those after it. */
+#define FIND_SORTED(item, items, n, order)                                                                             \
+        ({                                                                                                             \
+                size_t _at = LOWER_BOUND(item, items, n, (order) < 0);                                                 \
+                __typeof__(&*(items)) item = _at < (n) ? &(items)[_at] : NULL;                                         \
+                item && (order) == 0 ? item : NULL;                                                                    \
+        })
+
 /* The value of a hexadecimal digit in upper or lower case; 16: not a digit. */
 static inline unsigned digit_value(char c)
 {

@@ -113,9 +113,7 @@ static int keep_changes(struct learning *l)
 
         for (uint32_t i = 0; i < l->old->n_changes; i++) {
                 const struct membership_change *c = &l->old->changes[i];
-                uint32_t at = LOWER_BOUND(new, to->changes, n_new, compare_changes(new, c) < 0);
-
-                if (at < n_new && compare_changes(&to->changes[at], c) == 0)
+                if (FIND_SORTED(new, to->changes, n_new, compare_changes(new, c)))
                         continue;
                 if (add_change(to, c, keep_name(l, c->name)) < 0)
                         return -ENOMEM;
@@ -352,9 +350,7 @@ const struct membership_change *membership_history_of(const struct membership_hi
 const struct membership_change *membership_history_find(const struct membership_history *h, struct guid port_guid, uint16_t base)
 {
         const struct membership_change wanted = { .port_guid = port_guid, .base = base };
-        uint32_t i = LOWER_BOUND(change, h->changes, h->n_changes, compare_changes(change, &wanted) < 0);
-
-        return i < h->n_changes && compare_changes(&h->changes[i], &wanted) == 0 ? &h->changes[i] : NULL;
+        return FIND_SORTED(change, h->changes, h->n_changes, compare_changes(change, &wanted));
 }
 
 usec_t membership_history_known_since(const struct membership_history *h, struct guid port_guid)

@@ -7,12 +7,12 @@ DEFINE_COMPARE(compare_items, struct poll_item, ORDER(a->hash, b->hash) ?: ORDER
 
 struct poll_target *poll_targets_find(const struct poll_targets *t, struct violation_port port)
 {
-        return t->n_targets == 0 ? NULL : bsearch(&port, t->targets, t->n_targets, sizeof(*t->targets), violation_port_compare);
+        return FIND_SORTED(item, t->targets, t->n_targets, violation_port_compare(&item->port, &port));
 }
 
 struct poll_agent *poll_targets_find_agent(const struct poll_targets *t, struct violation_port port)
 {
-        return t->n_agents == 0 ? NULL : bsearch(&port, t->agents, t->n_agents, sizeof(*t->agents), violation_port_compare);
+        return FIND_SORTED(item, t->agents, t->n_agents, violation_port_compare(&item->port, &port));
 }
 
 void poll_targets_done(struct poll_targets *t)

@@ -24,8 +24,7 @@ enum poll_agent_state {
 };
 
 struct poll_agent {
-        struct violation_port port;  /* must be the first member: bsearch() compares it; number 0: of a switch, for all its
-                                      * ports */
+        struct violation_port port;  /* number 0: of a switch, for all its ports */
         uint32_t first, end;         /* targets */
         enum poll_agent_state state;
         bool is_extended;            /* has PortCountersExtended with errors */
@@ -59,7 +58,7 @@ struct poll_block_state {
 };
 
 struct poll_target {
-        struct violation_port port;      /* must be the first member: bsearch() compares it */
+        struct violation_port port;
         bool is_endport;                 /* else it is a switch's external port */
         struct mad_route route;
         uint32_t destination;

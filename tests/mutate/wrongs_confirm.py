@@ -46,7 +46,7 @@ WRONGS = [
     Wrong("undo-of-whatever-is-in-force", COMMAND, "daemon_undo(ctx, s.generation);", "daemon_undo(ctx, 0);"),
     Wrong("undo-goes-forth-and-back", CONFIRM, "generation_history_target(&c->history, g->number, g->facts.restores);", "generation_history_target(&c->history, g->number, 0);"),
     Wrong("undo-passes-over-the-unstored", CONFIRM, "return unstored && g->facts.restores == 0 ? MAX(stored, unstored->number) : stored;", "return stored;"),
-    Wrong("undo-restores-what-was-undone", RECORDS, "                restores = h->items[at].restores;\n", "                restores = 0;\n"),
+    Wrong("undo-restores-what-was-undone", RECORDS, "                restores = g->restores;\n", "                restores = 0;\n"),
     Wrong("undo-restores-what-was-undone-since-the-start", RECORDS, "        item->restores = g->facts.restores;\n", ""),
     Wrong("undo-restores-what-may-be-undone", STORED, "stored->restores = e < 0 ? k.number :", "stored->restores ="),
     Wrong("undo-of-the-first-after-undos", RECORDS, "        if (restores == 0)\n                return \"there", "        if (restores == UINT64_MAX)\n                return \"there"),
