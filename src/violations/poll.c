@@ -72,26 +72,16 @@ struct mad_background_task violation_poll_task(struct violation_poll *p)
 
 /* --- once ------------------------------------------------------------------------------------------------------------ */
 
-static bool next_of_once(struct violation_poll *p, struct mad_request *ret)
-{
-        if (poll_request_queued(p, ret))
-                return true;
-        while (p->n_flights < POLL_MAX_FLIGHTS && p->once_position < p->t.n_items) {
-                const struct poll_item *item = &p->t.items[p->once_position++];
-
-                if (poll_request(p, item, ret))
-                        return true;
-        }
-        return false;
-}
-
 static bool once_next(void *state, usec_t, struct mad_request *ret)
 {
-        if (!next_of_once(state, ret))
-                return false;
-        if (ret->method == MAD_GET)
+        struct violation_poll *p = state;
+        bool found = poll_request_queued(p, ret);
+
+        while (!found && p->n_flights < POLL_MAX_FLIGHTS && p->once_position < p->t.n_items)
+                found = poll_request(p, &p->t.items[p->once_position++], ret);
+        if (found && ret->method == MAD_GET)
                 ret->retries = POLL_RETRIES;
-        return true;
+        return found;
 }
 
 static bool once_done(const void *state)
