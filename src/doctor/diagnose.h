@@ -10,8 +10,7 @@
 struct diagnosis_list {
         struct arena *arena;
         const struct doctor_facts *facts;
-        struct diagnosis items[DIAGNOSIS_CODE_MAX]; /* each code at most once */
-        bool is_set[DIAGNOSIS_CODE_MAX];
+        struct diagnosis items[DIAGNOSIS_CODE_MAX]; /* each code at most once; title NULL: it is not among them */
         bool bases[P_KEY_BASE_MASK + 1]; /* scratch space to mark bases; all false between uses */
         bool out_of_memory;
 };
