@@ -85,27 +85,12 @@ static void rewrite_table(struct p_key *table, uint16_t capacity, const struct p
         }
 }
 
-/* Returns whether an earlier file made OpenSM do this write, and it is not confirmed. */
-static bool is_expected(const struct knowledge_record *r, const struct file_write *w)
-{
-        for (size_t i = 0; i < r->n_writes; i++)
-                if (r->writes[i].is_sent && !r->writes[i].is_suspected && r->writes[i].block == w->block &&
-                    memcmp(r->writes[i].entries, w->entries, sizeof(w->entries)) == 0)
-                        return true;
-        return false;
-}
-
-static int add_write(struct writes *all, const struct file_write *w)
-{
-        return VECTOR_ADD(NULL, all->items, all->n, all->n_allocated, *w);
-}
-
-/* Adds the writes to one table. A table that was never read has none: it may hold anything before and after. */
+/* Adds the writes to one table, but for those that an earlier file made OpenSM do and that are not confirmed. A table that was never
+ * read has none: it may hold anything before and after. */
 static int add_table(struct writes *all, const struct knowledge *k, uint32_t record, const struct p_key *want, uint32_t n)
 {
         const struct knowledge_record *r = knowledge_get(k, record);
         _cleanup_free_ struct p_key *table = NULL;
-        struct p_key known[P_KEY_BLOCK_ENTRIES];
 
         if (!r->entries || r->capacity == 0)
                 return 0;
@@ -117,9 +102,9 @@ static int add_table(struct writes *all, const struct knowledge *k, uint32_t rec
         for (unsigned block = 0; block * P_KEY_BLOCK_ENTRIES < r->capacity; block++) {
                 struct file_write w = { record, .is_absent = knowledge_is_gone(r), .block = (uint16_t) block };
 
-                p_keys_get_block(r->entries, r->capacity, w.block, known);
                 p_keys_get_block(table, r->capacity, w.block, w.entries);
-                if (memcmp(known, w.entries, sizeof(known)) != 0 && !is_expected(r, &w) && add_write(all, &w) < 0)
+                if (!knowledge_block_may_be(k, record, w.block, w.entries) &&
+                    VECTOR_ADD(NULL, all->items, all->n, all->n_allocated, w) < 0)
                         return -ENOMEM;
         }
         return 0;
@@ -130,7 +115,8 @@ static int add_filter(struct writes *all, const struct knowledge *k, uint32_t re
         const struct knowledge_record *r = knowledge_get(k, record);
         const struct file_write off = { record, transition, .is_filter = true, .was_unsure = r->filters_unsure };
 
-        return r->filters_unsure || r->filters[SENDS] || r->filters[RECEIVES] ? add_write(all, &off) : 0;
+        return r->filters_unsure || r->filters[SENDS] || r->filters[RECEIVES] ?
+               VECTOR_ADD(NULL, all->items, all->n, all->n_allocated, off) : 0;
 }
 
 /* The record of an endport's leaf port; KNOWLEDGE_NONE: it has none, or it cannot filter. */

@@ -916,7 +916,7 @@ WRONGS += [
     Wrong("admission-filter-may-be-off-already", ADMISSION, "off->was_unsure || before_sends, off->was_unsure || before_receives", "before_sends, before_receives"),
     Wrong("admission-unsure-filter-is-off", ADMISSION, "return r->filters_unsure || r->filters[SENDS]", "return r->filters[SENDS]"),
     Wrong("admission-filter-not-judged", ADMISSION, "knowledge_judge_filter(k, off->record, false, false, &base) != RULE_ADMITS)", "false && knowledge_judge_filter(k, off->record, false, false, &base) != RULE_ADMITS)"),
-    Wrong("admission-expects-again-and-again", ADMISSION, " && !is_expected(r, &w) &&", " && (true || !is_expected(r, &w)) &&"),
+    Wrong("admission-expects-again-and-again", ADMISSION, "!knowledge_block_may_be(k, record, w.block, w.entries)", "!knowledge_block_is(k, record, w.block, w.entries)"),
     Wrong("admission-confirms-what-is-missing", ADMISSION, "if (opensm_phases_reached(p, phase, i, seen) != OPENSM_REACHED)", "if (opensm_phases_reached(p, phase, i, seen) == OPENSM_UNREAD)"),
     Wrong("admission-confirms-nothing", ADMISSION, "                knowledge_see_block(k, record, block, entries);\n", ""),
     Wrong("admission-no-doubt", ADMISSION, "                        knowledge_doubt(k, record);\n", "                        ;\n"),
