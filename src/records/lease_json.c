@@ -135,14 +135,19 @@ static bool read_seconds(const json_t *o, const char *name, uint64_t *ret)
         return true;
 }
 
+static bool read_bool(const json_t *o, const char *name, bool *ret)
+{
+        const json_t *value = json_object_get(o, name);
+
+        *ret = json_is_true(value);
+        return json_is_boolean(value);
+}
+
 static bool read_wish(struct arena *a, const json_t *o, struct lease_wish *ret)
 {
-        const json_t *partial = json_object_get(o, "partial");
-
-        ret->partial = json_is_true(partial);
         return read_text(a, o, "members", &ret->members) && read_base(o, &ret->base) &&
                membership_from_string(text_of(o, "membership"), &ret->membership) &&
-               read_seconds(o, "seconds", &ret->seconds) && json_is_boolean(partial);
+               read_seconds(o, "seconds", &ret->seconds) && read_bool(o, "partial", &ret->partial);
 }
 
 static bool read_member(const struct lease *lease, const struct known *known, const char *text, struct lease_member *ret)
@@ -193,10 +198,10 @@ static bool read_members(const json_t *list, const struct known *known, struct l
 
 static bool read_origin(const json_t *o, struct origin *ret)
 {
-        const char *via = text_of(o, "via"), *user = text_of(o, "user");
+        const char *user = text_of(o, "user");
         json_int_t uid;
 
-        if (!via || !user || !origin_from_string(via, &ret->kind) || !json_member_number(o, "uid", 0, UINT32_MAX, &uid) ||
+        if (!user || !origin_from_string(text_of(o, "via"), &ret->kind) || !json_member_number(o, "uid", 0, UINT32_MAX, &uid) ||
             strlen(user) >= sizeof(ret->user))
                 return false;
         ret->uid = (uint32_t) uid;
@@ -248,9 +253,7 @@ static bool read_times(const json_t *o, struct lease *lease)
 
 bool lease_from_json(const json_t *o, const struct known *known, struct lease *lease)
 {
-        const char *state = text_of(o, "state");
-
-        if (!state || !lease_state_from_string(state, &lease->state) || lease->state == LEASE_ENDED ||
+        if (!lease_state_from_string(text_of(o, "state"), &lease->state) || lease->state == LEASE_ENDED ||
             !read_text(lease->arena, o, "pool", &lease->wish.pool) || !read_text(lease->arena, o, "why", &lease->why) ||
             !read_wish(lease->arena, json_object_get(o, "asked"), &lease->wish) || !read_base(o, &lease->base) || lease->base == 0 ||
             !membership_from_string(text_of(o, "membership"), &lease->membership) || !read_origin(o, &lease->owner) ||
@@ -306,14 +309,6 @@ json_t *lease_request_to_json(const struct lease_request *q)
         if (ok && q->kind == LEASE_EDIT)
                 ok = json_object_set_new(o, "edit", edit_to_json(&q->edit)) == 0;
         return ok ? STEAL(o) : NULL;
-}
-
-static bool read_bool(const json_t *o, const char *name, bool *ret)
-{
-        const json_t *value = json_object_get(o, name);
-
-        *ret = json_is_true(value);
-        return json_is_boolean(value);
 }
 
 static bool read_groups(struct arena *a, const json_t *list, struct lease_edit *ret)
