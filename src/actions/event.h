@@ -64,7 +64,7 @@ struct control_lock {
         const char *why;               /* with another error: what it means here; NULL: strerror() says it */
         const char *holder;            /* with -EWOULDBLOCK: "process 4711", "pkeyd on head1 (process 4711)" */
         struct remembered *changed;    /* taken by control: another process stored something since; NULL: none did */
-        bool by_other_head;            /* that process was on another host */
+        bool by_other_head;            /* it was the other head node, perhaps before a pkeyctl of this one */
         struct generation *in_force;   /* taken by control: if head nodes share the store, the generation in force of `changed`;
                                         * NULL: it has none, or it cannot be loaded */
 };

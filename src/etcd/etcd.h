@@ -15,6 +15,7 @@
  *
  *     record/KEY   a record of the store
  *     commit       the process that committed last, and its transaction: the revision tells whether a reader has seen everything
+ *     served       the pkeyd that committed last; pkeyctl commits, too, but leaves it
  *     lock         the process that may commit; the key belongs to a lease of etcd, and is gone when that ends
  *     redo         of a transaction that is too large for one of etcd's, the number of its parts, and its name; see etcd_store.c
  *     redo/NAME/N  a part

@@ -75,6 +75,7 @@ struct etcd_store {
         char id[ID_SIZE];             /* the name of the last one */
         struct redo redo;             /* a transaction of this process that is half done */
         char last_writer[COMMIT_SIZE]; /* content of `commit` */
+        char last_pkeyd[LOCK_HOLDER_SIZE]; /* content of `served` */
         bool has_version;             /* `version` is in the cluster */
         bool loading;
 };
@@ -139,13 +140,14 @@ struct overview {
         struct redo redo;
 };
 
-enum { AT_COMMIT, AT_REDO, AT_VERSION };
+enum { AT_COMMIT, AT_REDO, AT_VERSION, AT_SERVED };
 
 static json_t *make_inspection(const struct etcd_store *s)
 {
-        return etcd_transaction(json_array(), json_pack("[o, o, o]", etcd_op_get(key_of(s, "commit").text),
+        return etcd_transaction(json_array(), json_pack("[o, o, o, o]", etcd_op_get(key_of(s, "commit").text),
                                                         etcd_op_get(key_of(s, "redo").text),
-                                                        etcd_op_get(key_of(s, "version").text)));
+                                                        etcd_op_get(key_of(s, "version").text),
+                                                        etcd_op_get(key_of(s, "served").text)));
 }
 
 /* Reads the one record of an answer. Returns 0, -EPROTO, -ENOMEM; without a record *ret is zeroed. */
@@ -188,14 +190,15 @@ static int read_redo(const struct etcd_record *redo, struct redo *ret)
 static int inspect(struct etcd_store *s, struct overview *ret)
 {
         _cleanup_arena_ struct arena *a = arena_new();
-        struct etcd_record commit, redo_record, version;
+        struct etcd_record commit, redo_record, version, served;
         _cleanup_json_ json_t *answer = NULL;
         struct redo redo;
         uint64_t revision;
         int r = a ? call(s, ETCD_TRANSACTION, make_inspection(s), &answer, &revision) : -ENOMEM;
 
         r = r ?: read_single(answer, AT_COMMIT, a, &commit) ?: read_single(answer, AT_REDO, a, &redo_record) ?:
-                read_single(answer, AT_VERSION, a, &version) ?: check_version(&version) ?: read_redo(&redo_record, &redo);
+                read_single(answer, AT_VERSION, a, &version) ?: read_single(answer, AT_SERVED, a, &served) ?:
+                check_version(&version) ?: read_redo(&redo_record, &redo);
         if (r < 0)
                 return r;
         if (commit.modified < s->seen)
@@ -203,6 +206,7 @@ static int inspect(struct etcd_store *s, struct overview *ret)
         s->has_version = version.key;
         *ret = (struct overview) { revision, commit.modified, redo };
         (void) snprintf(s->last_writer, sizeof(s->last_writer), "%s", commit.value ?: "");
+        (void) snprintf(s->last_pkeyd, sizeof(s->last_pkeyd), "%s", served.value ?: "");
         return 0;
 }
 
@@ -654,7 +658,10 @@ static int commit_fenced(struct etcd_store *s, json_t *operations)
         char text[COMMIT_SIZE];
 
         name_commit(s, text);
-        return transact_fenced(s, append(operations, etcd_op_put(key_of(s, "commit").text, text, strlen(text), 0)), &s->seen);
+        operations = append(operations, etcd_op_put(key_of(s, "commit").text, text, strlen(text), 0));
+        if (s->announces)
+                operations = append(operations, etcd_op_put(key_of(s, "served").text, s->holder, strlen(s->holder), 0));
+        return transact_fenced(s, operations, &s->seen);
 }
 
 static int put_part(struct etcd_store *s, size_t part, json_t *operations)
@@ -781,13 +788,15 @@ static struct store *close_store(struct store *store)
 
 static const struct store_operations operations = { .load = load, .commit = commit, .changed = changed, .close = close_store };
 
-bool etcd_store_is_of_other_host(const struct store *store)
+bool etcd_store_is_of_other_pkeyd(const struct store *store)
 {
         const struct etcd_store *s = (const struct etcd_store *) store;
         char here[sizeof(s->host) + 8];
 
         (void) snprintf(here, sizeof(here), " on %s (", s->host);
-        return *s->last_writer && !strstr(s->last_writer, here);
+        if (*s->last_pkeyd && strcmp(s->last_pkeyd, s->holder) != 0)
+                return true;
+        return *s->last_writer && !strstr(s->last_writer, here); /* version 0.2.0 does not put `served` */
 }
 
 static void name_holder(struct etcd_store *s)

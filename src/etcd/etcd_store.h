@@ -43,8 +43,9 @@ int etcd_store_announce(struct store *s);
 int etcd_store_find_running(struct store *s, char ret_holder[LOCK_HOLDER_SIZE]);
 /* CLOCK_BOOTTIME until which no other process can have the lock; 0: this one does not hold it. */
 usec_t etcd_store_deadline(const struct store *s);
-/* Whether a process of another host made the last commit, as far as this process has read. */
-bool etcd_store_is_of_other_host(const struct store *s);
+/* Whether another process made the last commit of those that announce themselves, or another host the last commit of all, as far
+ * as this process has read. */
+bool etcd_store_is_of_other_pkeyd(const struct store *s);
 
 /* The problem of the last request to etcd, for people; "": it succeeded. */
 const char *etcd_store_problem(const struct store *s);

@@ -219,7 +219,7 @@ static struct generation *load_stored(struct daemon *d, const struct remembered 
 /* The policy that the other head node brought into force. */
 static void load_shared(struct daemon *d, struct control_lock *lock)
 {
-        lock->by_other_head = lock->changed && state_is_of_other_host(&d->state);
+        lock->by_other_head = lock->changed && state_is_of_other_pkeyd(&d->state);
         if (d->state.etcd && lock->changed)
                 lock->in_force = load_stored(d, lock->changed);
 }

@@ -591,9 +591,9 @@ static int take_shared_lock(struct state *s)
         return r;
 }
 
-bool state_is_of_other_host(const struct state *s)
+bool state_is_of_other_pkeyd(const struct state *s)
 {
-        return s->etcd && s->store && etcd_store_is_of_other_host(s->store);
+        return s->etcd && s->store && etcd_store_is_of_other_pkeyd(s->store);
 }
 
 bool state_is_outdated(struct state *s)

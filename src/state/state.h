@@ -80,8 +80,9 @@ int state_attach(struct state *s, sd_event *event);
 /* Also accepts a zeroed state. */
 void state_close(struct state *s);
 
-/* Whether the last commit to a store in etcd, as it was read last, was that of another host. */
-bool state_is_of_other_host(const struct state *s);
+/* Whether another pkeyd made the last commit of a pkeyd to a store in etcd, as it was read last, or another host the last of all.
+ * pkeyctl on this host may have committed since. */
+bool state_is_of_other_pkeyd(const struct state *s);
 
 /* What an error of the functions below means, for people; static. */
 const char *state_explain(const struct state *s, int error);

@@ -37,6 +37,8 @@ WRONGS = [
     Wrong("etcd-page-is-all", STORE, "        if (!etcd_has_more(answer))\n", "        if (true)\n"),
     Wrong("etcd-long-key-twice", STORE, "strlen(key) > max ? '\\xff' : '!'", "'!'"),
     Wrong("etcd-older-is-believed", STORE, "        if (commit.modified < s->seen)\n                return -EUCLEAN;\n", ""),
+    Wrong("etcd-pkeyctl-hides-the-other-pkeyd", STORE, "        if (*s->last_pkeyd && strcmp(s->last_pkeyd, s->holder) != 0)\n                return true;\n", ""),
+    Wrong("etcd-pkeyctl-counts-as-a-pkeyd", STORE, "        if (s->announces)\n                operations = append", "        if (s->config)\n                operations = append"),
     Wrong("etcd-change-is-not-seen", STORE, "        r = now.commit != s->seen;\n", "        r = 0;\n"),
     Wrong("etcd-newer-version", STORE, "return v == STORE_SCHEMA_VERSION ? 0 : -EPROTONOSUPPORT;", "return v > 0 ? 0 : -EPROTONOSUPPORT;"),
     Wrong("etcd-lease-from-the-answer", LEASE, "                extend(l, l->asked_at, seconds);\n", "                extend(l, clock_boot() + ETCD_MARGIN, seconds);\n"),

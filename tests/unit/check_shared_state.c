@@ -212,6 +212,65 @@ START_TEST(what_it_missed_is_followed)
 }
 END_TEST
 
+static void wait_until_locked(struct state *s)
+{
+        usec_t end = clock_now() + 30 * USEC_PER_SEC;
+        const char *holder;
+        int r;
+
+        while ((r = try_lock(s, &holder)) < 0 && clock_now() < end)
+                usleep(200 * 1000);
+        ck_assert_msg(r == 0, "%s", strerror(-r));
+}
+
+/* The pkeyd of the other head node, which is another process. */
+static void commit_by_other_pkeyd(uint64_t node)
+{
+        int status;
+        pid_t pid = fork();
+
+        if (pid == 0) {
+                const char *holder;
+
+                _exit(state_open(&two, file("two"), STATE_SERVE, &config) == 0 && try_lock(&two, &holder) == 0 &&
+                      commit(&two, node) == 0 ? 0 : 1);
+        }
+        ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+        ck_assert_int_eq(status, 0);
+}
+
+/* pkeyctl on the host of the one commits after the other pkeyd did: the leases of that one count nevertheless. */
+START_TEST(other_pkeyd_before_pkeyctl)
+{
+        _cleanup_remembered_ struct remembered *of_pkeyctl = NULL, *of_both = NULL;
+
+        ck_assert_int_eq(state_open(&one, file("one"), STATE_SERVE, &config), 0);
+        ck_assert_ptr_null(lock(&one));
+        ck_assert_int_eq(commit(&one, 1), 0);
+        state_unlock(&one);
+        ck_assert_int_eq(state_open(&two, file("two"), STATE_WRITE, &config), 0);
+        ck_assert_ptr_null(lock(&two));
+        ck_assert_int_eq(commit(&two, 2), 0);
+        state_close(&two);
+        of_pkeyctl = lock(&one);
+        ck_assert_ptr_nonnull(of_pkeyctl);
+        ck_assert(!state_is_of_other_pkeyd(&one));
+        state_unlock(&one);
+        commit_by_other_pkeyd(3);
+        ck_assert_int_eq(state_open(&two, file("two"), STATE_WRITE, &config), 0);
+        wait_until_locked(&two); /* the other pkeyd did not give it back */
+        ck_assert_int_eq(commit(&two, 4), 0);
+        state_close(&two);
+        of_both = lock(&one);
+        ck_assert_ptr_nonnull(of_both);
+        ck_assert_uint_eq(n_freed(of_both), 4);
+        ck_assert(state_is_of_other_pkeyd(&one));
+        ck_assert_int_eq(commit(&one, 5), 0);
+        ck_assert(!state_is_outdated(&one));
+        ck_assert(!state_is_of_other_pkeyd(&one));
+}
+END_TEST
+
 /* state.db is older than the cluster, or the cluster than state.db: which of them is to be believed is for an admin to say. */
 START_TEST(another_store_is_in_the_way)
 {
@@ -229,17 +288,6 @@ START_TEST(another_store_is_in_the_way)
         ck_assert_int_ne(access(file("two/state.db"), F_OK), 0);
 }
 END_TEST
-
-static void wait_until_locked(struct state *s)
-{
-        usec_t end = clock_now() + 30 * USEC_PER_SEC;
-        const char *holder;
-        int r;
-
-        while ((r = try_lock(s, &holder)) < 0 && clock_now() < end)
-                usleep(200 * 1000);
-        ck_assert_msg(r == 0, "%s", strerror(-r));
-}
 
 /* None is what strerror() says, which is about files and sockets. */
 START_TEST(explained)
@@ -618,6 +666,7 @@ int main(void)
         tcase_add_test(tc, locked_and_loaded_again);
         tcase_add_test(tc, another_store_is_in_the_way);
         tcase_add_test(tc, paused);
+        tcase_add_test(tc, other_pkeyd_before_pkeyctl);
         tcase_add_test(tc, explained);
         tcase_add_test(tc, place);
         tcase_add_test(tc, same_place);
