@@ -805,7 +805,14 @@ static void name_holder(struct etcd_store *s)
         (void) snprintf(s->holder, sizeof(s->holder), "%s on %s (process %d)", program_invocation_short_name, s->host, (int) getpid());
 }
 
-int etcd_store_open(const struct etcd_config *config, struct store **ret, char **ret_problem)
+struct etcd_seen etcd_store_seen(const struct store *store)
+{
+        const struct etcd_store *s = (const struct etcd_store *) store;
+
+        return (struct etcd_seen) { s->cluster, s->seen };
+}
+
+int etcd_store_open(const struct etcd_config *config, const struct etcd_seen *seen, struct store **ret, char **ret_problem)
 {
         struct etcd_store *s = calloc(1, sizeof(*s));
         _cleanup_store_ struct store *store = s ? &s->store : NULL;
@@ -816,6 +823,8 @@ int etcd_store_open(const struct etcd_config *config, struct store **ret, char *
                 return -ENOMEM;
         s->store.operations = &operations;
         s->config = config;
+        s->cluster = seen ? seen->cluster : 0;
+        s->seen = seen ? seen->commit : 0;
         name_holder(s);
         r = sd_event_new(&s->loop);
         if (r >= 0)

@@ -25,9 +25,16 @@
 #include "etcd/etcd.h"
 #include "store/store.h"
 
-/* Borrows the configuration until the store is closed. Returns 0 or an error. *ret is owned. *ret_problem, owned, is set with an
- * error: the problem of the last request to etcd, for people, if there is one. */
-int etcd_store_open(const struct etcd_config *config, struct store **ret, char **ret_problem);
+/* How far a process has seen the commits of which cluster; zeroed: it has seen none. */
+struct etcd_seen {
+        uint64_t cluster, commit;
+};
+
+/* Borrows the configuration until the store is closed. seen: by an earlier store of this process, in place of which this one is
+ * opened; NULL: there was none. Returns 0 or an error. *ret is owned. *ret_problem, owned, is set with an error: the problem of the
+ * last request to etcd, for people, if there is one. */
+int etcd_store_open(const struct etcd_config *config, const struct etcd_seen *seen, struct store **ret, char **ret_problem);
+struct etcd_seen etcd_store_seen(const struct store *s);
 /* Serves the store on this loop, until it is closed. Returns 0 or a negative errno. */
 int etcd_store_attach(struct store *s, sd_event *event);
 

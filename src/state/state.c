@@ -109,6 +109,14 @@ const char *state_explain(const struct state *s, int error)
 
 /* --- the store ---------------------------------------------------------------------------------------------------- */
 
+/* What was seen of a cluster is kept: another one, or an older copy, is noticed also after an outage. */
+static void close_store(struct state *s)
+{
+        if (s->etcd && s->store)
+                s->seen = etcd_store_seen(s->store);
+        s->store = store_close(s->store);
+}
+
 /* Continues without a store, and reports the error if it is new. */
 static void give_up(struct state *s, int error)
 {
@@ -118,7 +126,7 @@ static void give_up(struct state *s, int error)
                 free(s->problem);
                 s->problem = strdup(etcd_store_problem(s->store));
         }
-        s->store = store_close(s->store);
+        close_store(s);
         if (error != s->error)
                 report(s, STATE_UNUSABLE, "pkeyd reads and compares tables, but writes none", hint, "%s cannot be used: %s%s%s%s", s->name,
                        why, s->problem ? " (" : "", s->problem ?: "", s->problem ? ")" : "");
@@ -223,7 +231,12 @@ static int open_etcd(struct state *s)
 
         if (file_may_exist(s->path, SQLITE_FILES_NAME))
                 return -EEXIST;
-        r = leave_mark(s) ?: etcd_store_open(s->etcd, &s->store, &s->problem);
+        r = leave_mark(s) ?: etcd_store_open(s->etcd, &s->seen, &s->store, &s->problem);
+        if (r == -EUCLEAN) {
+                s->replaced = true;
+                s->seen = (struct etcd_seen) {};
+                r = etcd_store_open(s->etcd, NULL, &s->store, &s->problem);
+        }
         if (r == 0 && s->access == STATE_SERVE)
                 r = etcd_store_announce(s->store);
         return r == 0 && s->event ? etcd_store_attach(s->store, s->event) : r;
@@ -271,19 +284,29 @@ static int open_store(struct state *s)
         return r;
 }
 
+/* The store is in place of one that was lost. Returns whether it is empty, or an error. */
+static int inspect_replacement(struct state *s)
+{
+        int r = store_is_empty(s->store);
+
+        if (r < 0)
+                give_up(s, r);
+        if (r > 0 && s->etcd)
+                report(s, STATE_DAMAGED, "pkeyd stores again what it knows", "check etcd in pkeyd.yaml, and the log of etcd",
+                       "%s has lost all records", s->name);
+        s->stale = r == 0;
+        s->replaced &= r <= 0;
+        return r;
+}
+
 /* Opens the store again after it was lost. */
 static void reopen(struct state *s)
 {
-        int r;
-
-        s->store = store_close(s->store);
+        close_store(s);
         if (open_store(s) < 0)
                 return;
-        r = store_is_empty(s->store);
-        if (r < 0)
-                give_up(s, r);
-        s->stale = r == 0;
-        s->replaced = r <= 0 && (s->replaced || s->etcd);
+        s->replaced |= s->etcd != NULL;
+        (void) inspect_replacement(s);
 }
 
 /* --- opening ------------------------------------------------------------------------------------------------------ */
@@ -581,8 +604,10 @@ static int take_shared_lock(struct state *s)
                 return 0;
         if (!s->store) {
                 r = open_store(s);
-                if (r < 0)
-                        return r;
+                if (r == 0 && s->replaced)
+                        r = inspect_replacement(s);
+                if (r != 0)
+                        return r > 0 ? -EUCLEAN : r;
                 s->stale = true; /* others may have committed meanwhile */
         }
         r = etcd_store_lock(s->store, s->holder);

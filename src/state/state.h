@@ -59,6 +59,7 @@ struct state {
         bool stale;                 /* it may have records that this process did not load */
         bool followed;              /* what was loaded was not loaded under the lock */
         bool replaced;              /* it is another store than the one that was open before, and was not loaded yet */
+        struct etcd_seen seen;      /* by the stores in etcd that were open before */
         dev_t device;               /* of state.db when it was last opened */
         ino_t inode;                /* 0: it never was */
         int runs_fd;                /* holds `pkeyd.lock`; -1: not held */
@@ -113,7 +114,7 @@ int state_follow(struct state *s, struct remembered **ret_changed);
 
 /* Takes the fabric lock, without waiting. If another process committed since the last load, all records are loaded again:
  * *ret_changed, owned, replaces what is in memory. Else it is not set. If the store is another file than this process had
- * open before, each table in it counts as never read (knowledge_stop_following). Returns 0, or
+ * open before, or another cluster, or older, each table in it counts as never read (knowledge_stop_following). Returns 0, or
  *
  *     -EWOULDBLOCK  another process has the lock: *ret_holder says which, for people; borrowed until the next call
  *     -EUCLEAN      the store was lost, and an empty one is open: mark everything in memory as not stored

@@ -25,7 +25,7 @@ static int open_both(struct both *b, const char *dir, const struct etcd_config *
         r = r ?: sqlite_store_open(dir, SQLITE_STORE_BUSY_MSEC, STATE_SERVE, &b->sqlite, &damaged);
         if (r == 0 && damaged)
                 r = -EUCLEAN;
-        r = r ?: etcd_store_open(etcd, &b->etcd, &c->problem);
+        r = r ?: etcd_store_open(etcd, NULL, &b->etcd, &c->problem);
         return r ?: etcd_store_lock(b->etcd, c->holder) ?: etcd_store_find_running(b->etcd, c->holder);
 }
 

@@ -124,7 +124,7 @@ static int try_open(struct store **ret)
         free(STEAL(problem));
         etcd_cluster_config(&cluster, &config);
         config.fabric = fabric;
-        return etcd_store_open(&config, ret, &problem);
+        return etcd_store_open(&config, NULL, ret, &problem);
 }
 
 static struct store *open_store(void)
@@ -822,7 +822,7 @@ static unsigned open_at_follower(void)
                 endpoints[i] = cluster.endpoints[(first + i) % cluster.n];
         store = store_close(store);
         config = (struct etcd_config) { .endpoints = endpoints, .n_endpoints = cluster.n, .fabric = fabric, .lease = 30 };
-        ck_assert_int_eq(etcd_store_open(&config, &store, &problem), 0);
+        ck_assert_int_eq(etcd_store_open(&config, NULL, &store, &problem), 0);
         lock(store);
         return first;
 }
@@ -916,7 +916,7 @@ static int open_as(const char *user, const char *password)
         config.password = password;
         other = store_close(other);
         free(STEAL(problem));
-        return etcd_store_open(&config, &other, &problem);
+        return etcd_store_open(&config, NULL, &other, &problem);
 }
 
 START_TEST(needs_the_password)

@@ -9,6 +9,8 @@
 #include <sys/wait.h>
 
 #include "etcd_fixture.h"
+#include "etcd/etcd_http.h"
+#include "etcd/etcd_message.h"
 #include "shell/file.h"
 #include "settings/settings.h"
 #include "state/directory_lock.h"
@@ -332,6 +334,104 @@ START_TEST(no_majority)
                 ;
         ck_assert_int_eq(report.kind, STATE_USABLE);
         ck_assert_ptr_null(report.hint);
+}
+END_TEST
+
+/* --- another cluster, or an older one --------------------------------------------------------------------------------- */
+
+static struct etcd_key key_named(const char *name)
+{
+        return etcd_key(fabric, "", name);
+}
+
+static void carry_out(json_t *operation)
+{
+        json_t *answer = NULL;
+        sd_event *event = NULL;
+        struct etcd_http *http = NULL;
+
+        ck_assert_int_ge(sd_event_new(&event), 0);
+        ck_assert_int_eq(etcd_http_new(event, &config, &http), 0);
+        ck_assert_int_eq(etcd_http_call(http, ETCD_TRANSACTION, etcd_transaction(json_array(), json_pack("[o]", operation)),
+                                        30 * USEC_PER_SEC, &answer), 0);
+        json_decref(answer);
+        etcd_http_free(http);
+        sd_event_unref(event);
+}
+
+/* The store cannot be used for a while. */
+static void begin_outage(void)
+{
+        const char *holder;
+
+        carry_out(etcd_op_put(key_named("version").text, "999", 3, 0));
+        ck_assert_int_eq(try_lock(&one, &holder), -EPROTONOSUPPORT);
+        ck_assert_int_eq(try_lock(&one, &holder), -EPROTONOSUPPORT);
+}
+
+static void end_outage(void)
+{
+        carry_out(etcd_op_put(key_named("version").text, "1", 1, 0));
+}
+
+static void check_replaced(struct state *s)
+{
+        struct state_report report;
+        bool replaced = false;
+
+        while (state_next_report(s, &report))
+                replaced |= report.kind == STATE_DAMAGED && report.effect && report.hint;
+        ck_assert(replaced);
+}
+
+enum replacement {
+        REPLACED_BY_OLDER,
+        REPLACED_BY_EMPTY,
+        REPLACED_BY_OTHER_CLUSTER,
+        REPLACED_BY_NOTHING,
+        N_REPLACEMENTS,
+};
+
+/* etcd is restored, or loses its data, in an outage that pkeyd notices. */
+START_TEST(replaced_in_an_outage)
+{
+        _cleanup_remembered_ struct remembered *changed = NULL;
+        struct etcd_cluster other = {};
+        const char *holder;
+
+        ck_assert_int_eq(state_open(&one, file("one"), STATE_WRITE, &config), 0);
+        ck_assert_ptr_null(lock(&one));
+        ck_assert_int_eq(commit(&one, 1), 0);
+        state_unlock(&one);
+        begin_outage();
+        if (_i == REPLACED_BY_OLDER) {
+                carry_out(etcd_op_delete(key_named("commit").text, NULL));
+        } else if (_i == REPLACED_BY_EMPTY) {
+                carry_out(etcd_op_delete(key_named("").text, key_named("~").text));
+        } else if (_i == REPLACED_BY_OTHER_CLUSTER) {
+                etcd_cluster_start(&other, 1);
+                config.endpoints = other.endpoints;
+        }
+        if (_i == REPLACED_BY_OLDER || _i == REPLACED_BY_NOTHING)
+                end_outage();
+        if (_i == REPLACED_BY_EMPTY || _i == REPLACED_BY_OTHER_CLUSTER)
+                ck_assert_int_eq(try_lock(&one, &holder), -EUCLEAN);
+        changed = lock(&one);
+        ck_assert_int_eq(changed != NULL, _i == REPLACED_BY_OLDER || _i == REPLACED_BY_NOTHING);
+        if (_i == REPLACED_BY_NOTHING) {
+                struct state_report report;
+
+                while (state_next_report(&one, &report))
+                        ck_assert_int_ne(report.kind, STATE_DAMAGED);
+        } else {
+                check_replaced(&one);
+        }
+        ck_assert_int_eq(commit(&one, 2), 0);
+        state_unlock(&one);
+        ck_assert_ptr_null(lock(&one));
+        check_no_report(&one);
+        state_close(&one);
+        etcd_cluster_stop(&other);
 }
 END_TEST
 
@@ -667,6 +767,7 @@ int main(void)
         tcase_add_test(tc, another_store_is_in_the_way);
         tcase_add_test(tc, paused);
         tcase_add_test(tc, other_pkeyd_before_pkeyctl);
+        tcase_add_loop_test(tc, replaced_in_an_outage, 0, N_REPLACEMENTS);
         tcase_add_test(tc, explained);
         tcase_add_test(tc, place);
         tcase_add_test(tc, same_place);

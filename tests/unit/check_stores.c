@@ -33,7 +33,7 @@ static struct store *open_store(void)
         }
         etcd_cluster_config(&cluster, &config);
         config.fabric = fabric;
-        ck_assert_int_eq(etcd_store_open(&config, &s, &problem), 0);
+        ck_assert_int_eq(etcd_store_open(&config, NULL, &s, &problem), 0);
         return s;
 }
 
