@@ -238,9 +238,14 @@ int lease_sweep_decide(struct control *c)
 void lease_sweep_merge(struct control *c)
 {
         const struct lease_part *part = &c->sweep.part;
+        const struct subnet *s = c->snapshot->subnet;
 
-        for (uint32_t i = 0; i < part->n; i++)
+        for (uint32_t i = 0; i < part->n; i++) {
+                const struct subnet_port *p = &s->ports[part->ports[i]];
+
                 c->snapshot->observed->tables[part->ports[i]] = part->observed->tables[i];
+                watch_forget_right(c->watch, subnet_port_node(s, p)->guid, p->number);
+        }
 }
 
 static bool has_failed(const struct control *c)

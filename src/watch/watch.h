@@ -10,10 +10,10 @@
  * stopped answering or answers again, a table that matched and now differs. So the watch keeps a record of each managed
  * port from the last update, and an update reports only differences.
  *
- * A table that differs from the policy *drifted* if it matched when it was compared last, and the generation and what it gives
- * the port are the same as then: another program wrote it, or the port was reset. Otherwise it only *differs*: pkeyd may not have
- * written it yet, for a port can be silent while its entries change, and a lease, a name or a place in the fabric changes them
- * within a generation. Both are reported once, and again when the difference changes.
+ * A table that differs from the policy *drifted* if it matched when it was compared last, the generation and what it gives the
+ * port are the same as then, and pkeyd did not write it for a lease meanwhile: another program wrote it, or the port was reset.
+ * Otherwise it only *differs*: pkeyd may not have written it yet, for a port can be silent while its entries change, and a lease,
+ * a name or a place in the fabric changes them within a generation. Both are reported once, and again when the difference changes.
  *
  * The watch outlives snapshots and generations, so it identifies ports by node GUID and port number, never by an index into a
  * snapshot. An update merges the old records and the new snapshot, both in ascending order.
@@ -73,6 +73,10 @@ DEFINE_CLEANUP(struct watch *, watch_free)
  * unchanged. */
 int watch_update(struct watch *w, struct arena *a, const struct observed *observed, const struct verification *v,
                  uint64_t generation, const struct known *known, struct watch_report *ret);
+
+/* pkeyd wrote this table since the last update, for entries that the update did not compare it with: that it was right does not count
+ * any more. */
+void watch_forget_right(struct watch *w, struct guid node_guid, uint8_t port);
 
 /* The events of one kind, *ret_n of them. */
 const struct watch_event *watch_report_events(const struct watch_report *report, enum watch_kind kind, uint32_t *ret_n);

@@ -22,6 +22,7 @@ KNOWLEDGE = "src/knowledge/knowledge.c"
 BUILDER = "src/subnet/builder.c"
 
 WRONGS = [
+    Wrong("own-entry-of-a-lease-is-drift", SWEEP, "                watch_forget_right(c->watch, subnet_port_node(s, p)->guid, p->number);\n", "                (void) p;\n"),
     # who may, and what
     Wrong("lease-for-anybody", REQUEST, "if (text_is_one_of(by->names[i], pool->allow, pool->n_allow))", "if (true)"),
     Wrong("lease-with-the-id-of-a-client", REQUEST, "check_reserved(by, id, findings) ?: check_wish", "check_wish"),

@@ -254,6 +254,40 @@ START_TEST(failed_writes_name_their_port)
 }
 END_TEST
 
+static void ask_for(enum lease_request_kind kind)
+{
+        struct control_event event = {
+                .kind = CONTROL_EVENT_LEASE,
+                .lease = {
+                        .kind = kind, .id = "a", .timeout = 5,
+                        .by = { .origin = { .kind = ORIGIN_BUS }, .names = names, .n_names = 1, .request = ++n_requests },
+                        .wish = { .pool = "jobs", .members = "node2" },
+                },
+        };
+
+        ck_assert_int_eq(give(&event), 0);
+}
+
+/* A host is silent while a lease ends: the entry that is left in its table is pkeyd's own. */
+START_TEST(own_entries_are_no_drift)
+{
+        n_plans_for_leases = 0;
+        start(SETTINGS, policies[0]);
+        sweep();
+        ask_for(LEASE_CREATE);
+        live(now);
+        lose = lose_node2;
+        ask_for(LEASE_RELEASE);
+        live(now);
+        ck_assert_uint_eq(n_plans_for_leases, 2);
+        lose = NULL;
+        live(now + 60 * S);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_DRIFT_FOUND), 0);
+        ck_assert_uint_eq(c->status.numbers.n_drifts, 0);
+        ck_assert_uint_eq(c->status.ports.differ, 0);
+}
+END_TEST
+
 int main(void)
 {
         Suite *s = suite_create("lease_sweep");
@@ -267,6 +301,7 @@ int main(void)
         suite_add_tcase(s, t);
         tcase_add_checked_fixture(one, setup, teardown);
         tcase_add_test(one, failed_writes_name_their_port);
+        tcase_add_test(one, own_entries_are_no_drift);
         suite_add_tcase(s, one);
         runner = srunner_create(s);
         srunner_run_all(runner, CK_ENV);

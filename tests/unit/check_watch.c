@@ -367,6 +367,35 @@ START_TEST(other_entries_by_the_same_policy_are_no_drift)
 }
 END_TEST
 
+/* What pkeyd wrote between two updates does not count as written by another program; what had drifted is still repaired. */
+START_TEST(own_writes_are_no_drift)
+{
+        struct fixture f;
+        struct watch_report report;
+
+        fixture_init(&f);
+        take_snapshot(&f, 0xf);
+        (void) update(&f, true, false);
+        let_differ(&f, 2, 0x8010);
+        report = update(&f, true, true);
+        assert_one(&report, WATCH_DRIFTED, 2);
+        for (unsigned i = 1; i <= 2; i++)
+                watch_forget_right(f.watch, (struct guid) { 0x100 * (i + 1) }, 1);
+        watch_forget_right(f.watch, (struct guid) { 0x150 }, 1);
+        watch_forget_right(f.watch, (struct guid) { 0x300 }, 2);
+        f.verification.n_differ = 0;
+        let_differ(&f, 0, 0x8010);
+        let_differ(&f, 1, 0x8010);
+        report = update(&f, true, true);
+        ck_assert_uint_eq(report.n_events, 3);
+        ck_assert_uint_eq(report.n_of[WATCH_DRIFTED], 1);
+        ck_assert_uint_eq(report.n_of[WATCH_DIFFERS], 1);
+        ck_assert_uint_eq(report.n_of[WATCH_REPAIRED], 1);
+        ck_assert_uint_eq(report.events[0].node_guid.v, 0x100);
+        fixture_done(&f);
+}
+END_TEST
+
 /* An update without a verification must not forget how tables were judged. */
 START_TEST(a_look_without_judgement_forgets_nothing)
 {
