@@ -156,7 +156,7 @@ static void note_store(const struct daemon *d, const struct generation *g, struc
         finding_set_hint(findings, item, "systemctl restart pkeyd, after pkeyctl store copy; see pkeyd-etcd(7)");
 }
 
-/* The event borrows the findings, which are in the arena. */
+/* The event borrows the findings. */
 static void make_candidate(int r, struct generation *g, struct findings *findings, uint64_t request, struct control_event *ret)
 {
         findings->out_of_memory |= r == -ENOMEM;
@@ -166,20 +166,14 @@ static void make_candidate(int r, struct generation *g, struct findings *finding
         };
 }
 
-static void load_undo_candidate(struct daemon *d, struct arena *a, const struct control_undo *undo, struct control_event *ret)
+static void load_undo_candidate(struct daemon *d, struct findings *findings, const struct control_undo *undo,
+                                struct control_event *ret)
 {
-        static const struct findings no_memory = { .out_of_memory = true };
-        struct findings *findings = arena_new_object(a, struct findings);
         struct generation *g = NULL;
-        int r = -ENOMEM;
+        int r = findings->arena ? load_undo(d->options, &d->state, undo, findings, &g) : -ENOMEM;
 
-        ret->kind = CONTROL_EVENT_CANDIDATE;
-        ret->candidate = (struct control_candidate) { .findings = &no_memory, .request = undo->request };
-        if (findings) {
-                *findings = (struct findings) { .arena = a };
-                r = load_undo(d->options, &d->state, undo, findings, &g) ?: check_port(d, g, findings);
-                make_candidate(r, g, findings, undo->request, ret);
-        }
+        r = r ?: check_port(d, g, findings);
+        make_candidate(r, g, findings, undo->request, ret);
         ret->candidate.is_undo = true;
 }
 
@@ -267,9 +261,12 @@ static void answer_lease(struct daemon *d, const struct lease_reply *reply)
                 bus_leases_answer(bus_get_leases(d->bus), reply);
 }
 
-/* True: *ret is the event that answers the action; its bytes are in the arena. False: no event follows now. */
-static bool run_action(struct daemon *d, struct arena *a, const struct control_action *action, struct control_event *ret)
+/* True: *ret is the event that answers the action; its bytes are in the arena of the findings, which it may borrow. False: no event
+ * follows now. */
+static bool run_action(struct daemon *d, struct findings *findings, const struct control_action *action, struct control_event *ret)
 {
+        struct arena *a = findings->arena;
+
         switch (action->kind) {
         case CONTROL_OPEN_PORT:
                 ret->kind = CONTROL_EVENT_PORT;
@@ -302,7 +299,7 @@ static bool run_action(struct daemon *d, struct arena *a, const struct control_a
                 signal_opensm(a, action, ret);
                 return true;
         case CONTROL_LOAD_UNDO:
-                load_undo_candidate(d, a, action->undo, ret);
+                load_undo_candidate(d, findings, action->undo, ret);
                 return true;
         case CONTROL_ABANDON_STAGE:
                 port_session_abandon(d->port.session);
@@ -341,9 +338,10 @@ static void feed(struct daemon *d, struct control_event *event)
         post(d, event);
         while (control_next_action(d->control, &action)) {
                 _cleanup_arena_ struct arena *a = arena_new();
+                _cleanup_findings_ struct findings findings = { .arena = a };
                 struct control_event answer = {};
 
-                if (run_action(d, a, &action, &answer))
+                if (run_action(d, &findings, &action, &answer))
                         post(d, &answer);
         }
         (void) timer_set(d->due, control_due(d->control));

@@ -157,6 +157,22 @@ def test_undo():
         stop(daemon)
 
 
+def test_undo_that_cannot_be_loaded():
+    with fabric_of() as fabric:
+        m_key = fabric.write("m_key", "0x1\n")
+        os.chmod(m_key, 0o600)
+        bus, daemon, _ = serve(fabric, SETTINGS + "m_key_file: %s\n" % m_key)
+        edit(fabric, policy_two())
+        pkeyctl(fabric, bus, "reload").expect(0)
+        before = contents(fabric)
+        os.unlink(m_key)
+        for _ in range(2):
+            r = pkeyctl(fabric, bus, "undo", "--yes").expect(1)
+            check(m_key in r.err, r)
+        check_equal(contents(fabric), before, "tables after an undo that was refused")
+        stop(daemon)  # without a leak
+
+
 def test_undone_while_a_person_is_asked():
     """What the person agrees to is about a generation that pkeyd has undone meanwhile."""
     with fabric_of() as fabric:
