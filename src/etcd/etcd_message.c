@@ -61,6 +61,11 @@ json_t *etcd_range(const char *key, const char *end, unsigned limit, uint64_t re
         return add_end(json_pack("{so, so, so}", "key", encode_key(key), "limit", number(limit), "revision", number(revision)), end);
 }
 
+json_t *etcd_changes(const char *key, const char *end, unsigned limit, uint64_t after)
+{
+        return add(add(etcd_range(key, end, limit, 0), "keys_only", json_true()), "min_mod_revision", number(after + 1));
+}
+
 json_t *etcd_lease_grant(unsigned seconds)
 {
         return json_pack("{so}", "TTL", number(seconds));

@@ -39,6 +39,8 @@ struct etcd_key etcd_key(const char *fabric, const char *folder, const char *nam
 /* ETCD_RANGE: the records from `key` to before `end`, limit of them at most; end NULL: this key only. revision: as they were then;
  * 0: as they are. */
 json_t *etcd_range(const char *key, const char *end, unsigned limit, uint64_t revision);
+/* Of these keys those that were put after a revision, without values; the answer's `count` is that of all keys. */
+json_t *etcd_changes(const char *key, const char *end, unsigned limit, uint64_t after);
 
 /* ETCD_LEASE_GRANT; ETCD_LEASE_RENEW and ETCD_LEASE_REVOKE. */
 json_t *etcd_lease_grant(unsigned seconds);

@@ -46,6 +46,7 @@
 
 #define TIMEOUT        (3 * USEC_PER_SEC)
 #define PAGE           128u /* records */
+#define RECORDS_END    "\x7f" /* behind every key of a record */
 #define MAX_TRIES      5    /* while other processes change what is read */
 #define ID_SIZE        40
 #define COMMIT_SIZE    (LOCK_HOLDER_SIZE + ID_SIZE + 16)
@@ -71,6 +72,8 @@ struct etcd_store {
         uint64_t lock;                /* revision that created the lock; 0: this process does not hold it */
         uint64_t cluster;             /* its ID; 0: not known yet */
         uint64_t seen;                /* revision of `commit` up to which everything was loaded, or committed here */
+        uint64_t loaded;              /* revision at which all records were loaded; 0: they were not */
+        uint64_t n_loaded;            /* how many there were */
         uint64_t n_transactions;      /* that this process has begun to commit */
         char id[ID_SIZE];             /* the name of the last one */
         struct redo redo;             /* a transaction of this process that is half done */
@@ -355,6 +358,7 @@ struct pages {
         struct etcd_key next, end;    /* where the next page begins (empty: there is none), and where the range ends */
         uint64_t revision;            /* all pages show the records as they were then */
         size_t n_prefix;              /* characters in front of the key of a record */
+        uint64_t n;                   /* records so far */
 };
 
 /* Passes NULL for a key or a value that no transaction can have put there. */
@@ -393,6 +397,7 @@ static int pass_records(struct pages *p, const json_t *answer, store_record_hand
                         r = -EPROTO;
                 if (r < 0)
                         return r;
+                p->n++;
                 begin_behind(p, record.key);
                 r = pass_record(p, &record, each, userdata);
                 if (r != 0)
@@ -414,7 +419,7 @@ static int load_page(struct etcd_store *s, struct pages *p, store_record_handler
 }
 
 static int load_at(struct etcd_store *s, const struct overview *at, const char *first, const char *end, store_record_handler each,
-                   void *userdata)
+                   void *userdata, uint64_t *ret_n)
 {
         struct pages p = {
                 .next = record_key(s, first), .end = record_key(s, end), .revision = at->revision,
@@ -424,6 +429,7 @@ static int load_at(struct etcd_store *s, const struct overview *at, const char *
 
         while (r == 0 && p.next.text[0])
                 r = load_page(s, &p, each, userdata);
+        *ret_n = p.n;
         return r;
 }
 
@@ -431,15 +437,42 @@ static int load(struct store *store, const char *first, const char *end, store_r
 {
         struct etcd_store *s = of_store(store);
         struct overview at;
+        uint64_t n;
         int r;
 
         assert(!s->loading);
         s->loading = true;
-        r = inspect_whole(s, &at) ?: load_at(s, &at, first ?: "", end ?: "\x7f", each, userdata);
+        r = inspect_whole(s, &at) ?: load_at(s, &at, first ?: "", end ?: RECORDS_END, each, userdata, &n);
         s->loading = false;
         if (r >= 0 && !first)
                 s->seen = at.commit;
+        if (r == 0 && !first) {
+                s->loaded = at.revision;
+                s->n_loaded = n;
+        }
         return r;
+}
+
+int etcd_store_changed_besides(struct store *store, const char *key)
+{
+        struct etcd_store *s = of_store(store);
+        const struct etcd_key first = record_key(s, ""), end = record_key(s, RECORDS_END), besides = record_key(s, key);
+        _cleanup_arena_ struct arena *a = arena_new();
+        _cleanup_json_ json_t *answer = NULL;
+        struct etcd_record record;
+        uint64_t n;
+        int r = a ? call(s, ETCD_RANGE, etcd_changes(first.text, end.text, 2, s->loaded), &answer, NULL) : -ENOMEM;
+
+        if (r == 0 && !etcd_number(answer, "count", &n))
+                r = -EPROTO;
+        if (r < 0)
+                return r;
+        if (s->loaded == 0 || n != s->n_loaded)
+                return 1;
+        for (size_t i = 0; (r = etcd_read_record(answer, i, a, &record)) == 0; i++)
+                if (strcmp(record.key, besides.text) != 0)
+                        return 1;
+        return r == -ENOENT ? 0 : r;
 }
 
 static int changed(struct store *store)

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * A store (store/store.h) in an etcd cluster. Each function that asks etcd waits for the answer, a few seconds at most; meanwhile,
- * and whenever the loop to which the store was attached runs, its lease is renewed.
+ * A store (store/store.h) in an etcd cluster. Each function that asks etcd waits for the answer, a few seconds at most, a load for
+ * each page of records; meanwhile, and whenever the loop to which the store was attached runs, its lease is renewed.
  *
  * Only the process that holds the lock can commit, and only if nothing was committed since it loaded all records, asked whether the
  * store has changed, or committed itself. So while this process holds the lock, what it has loaded is what the store has.
@@ -53,6 +53,10 @@ usec_t etcd_store_deadline(const struct store *s);
 /* Whether another process made the last commit of those that announce themselves, or another host the last commit of all, as far
  * as this process has read. */
 bool etcd_store_is_of_other_pkeyd(const struct store *s);
+
+/* Returns whether a record other than this one was put or deleted since this process loaded all records, also by itself; or an
+ * error. */
+int etcd_store_changed_besides(struct store *s, const char *key);
 
 /* The problem of the last request to etcd, for people; "": it succeeded. */
 const char *etcd_store_problem(const struct store *s);

@@ -10,7 +10,6 @@
 #include "util/scan.h"
 #include "util/text.h"
 
-#define DISCOVERY_KEY KNOWLEDGE_PREFIX "discovery"
 
 static const char *const presences[] = {
         [KNOWLEDGE_THERE] = "there", [KNOWLEDGE_SILENT] = "silent", [KNOWLEDGE_ABSENT] = "absent",
@@ -96,8 +95,8 @@ static bool must_be_stored(const struct knowledge_record *r)
 void knowledge_store(const struct knowledge *k, const char *boot, struct store_transaction *t)
 {
         if (!k->is_stored && k->wall > 0)
-                store_put_json(t, DISCOVERY_KEY, json_pack("{s:I, s:I, s:s}", "at", time_of(k->wall), "now", (json_int_t) k->now,
-                                                           "boot", boot));
+                store_put_json(t, KNOWLEDGE_DISCOVERY, json_pack("{s:I, s:I, s:s}", "at", time_of(k->wall), "now", (json_int_t) k->now,
+                                                                 "boot", boot));
         for (size_t i = 0; i < k->n; i++)
                 if (must_be_stored(&k->records[i]))
                         put_record(&k->records[i], boot, t);
@@ -315,7 +314,7 @@ int knowledge_restore(struct knowledge *k, const char *boot, const char *key, co
         uint32_t record;
         int r;
 
-        if (strcmp(key, DISCOVERY_KEY) == 0)
+        if (strcmp(key, KNOWLEDGE_DISCOVERY) == 0)
                 return o ? restore_discovery(k, boot, o) : -EBADMSG;
         if (name_from_key(key, &name) < 0 || knowledge_find(k, name) != KNOWLEDGE_NONE)
                 return -EBADMSG;

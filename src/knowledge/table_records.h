@@ -32,7 +32,8 @@
 #include "knowledge/knowledge.h"
 #include "store/store.h"
 
-#define KNOWLEDGE_PREFIX "table/"
+#define KNOWLEDGE_PREFIX    "table/"
+#define KNOWLEDGE_DISCOVERY KNOWLEDGE_PREFIX "discovery"
 
 /* Puts the records that changed since knowledge_stored() into the transaction. `boot` names this boot of the host, from which times
  * of `seen` count. Errors stay in the transaction. */

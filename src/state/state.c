@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "etcd/etcd_http.h"
+#include "knowledge/table_records.h"
 #include "shell/fabric.h"
 #include "shell/file.h"
 #include "state/directory_lock.h"
@@ -656,6 +657,8 @@ int state_follow(struct state *s, struct remembered **ret_changed)
         if (!s->etcd)
                 return 0;
         r = s->store ? store_changed(s->store) : open_store(s) ?: 1;
+        if (r > 0 && !s->stale && s->store) /* each sweep of the writer stores when it was */
+                r = etcd_store_changed_besides(s->store, KNOWLEDGE_DISCOVERY);
         if (r == -EUCLEAN) {
                 reopen(s);
                 r = s->store ? 1 : s->error;

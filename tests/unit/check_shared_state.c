@@ -170,6 +170,69 @@ START_TEST(followed_only_when_it_changed)
 }
 END_TEST
 
+static void commit_discovery(struct state *s, const char *value)
+{
+        struct store_transaction t;
+
+        store_transaction_init(&t, arena);
+        store_put(&t, "table/discovery", value, strlen(value));
+        ck_assert_int_eq(state_commit(s, &t), 0);
+}
+
+static void commit_deletion(struct state *s, uint64_t node)
+{
+        struct store_transaction t;
+
+        store_transaction_init(&t, arena);
+        store_delete(&t, arena_printf(arena, "index/0x%016" PRIx64 "/1", node));
+        ck_assert_int_eq(state_commit(s, &t), 0);
+}
+
+static struct remembered *follow(struct state *s)
+{
+        struct remembered *ret = NULL;
+
+        ck_assert_int_eq(state_follow(s, &ret), 0);
+        return ret;
+}
+
+/* A writer that writes nothing stores the time of its last discovery in each sweep: all records are not loaded for it, except at a
+ * hand-over. */
+START_TEST(discovery_is_not_followed)
+{
+        _cleanup_remembered_ struct remembered *first = NULL, *put = NULL, *deleted = NULL, *other = NULL, *locked = NULL;
+
+        open_both();
+        ck_assert_ptr_null(lock(&one));
+        ck_assert_int_eq(commit(&one, 1), 0);
+        commit_discovery(&one, "{\"at\": 1, \"now\": 1, \"boot\": \"b\"}");
+        first = follow(&two);
+        ck_assert_ptr_nonnull(first);
+        for (unsigned i = 2; i < 4; i++) {
+                commit_discovery(&one, arena_printf(arena, "{\"at\": %u, \"now\": 1, \"boot\": \"b\"}", i));
+                ck_assert_ptr_null(follow(&two));
+        }
+        ck_assert_int_eq(commit(&one, 2), 0);
+        commit_discovery(&one, "{\"at\": 4, \"now\": 1, \"boot\": \"b\"}");
+        put = follow(&two);
+        ck_assert_ptr_nonnull(put);
+        ck_assert_uint_eq(n_freed(put), 2);
+        commit_deletion(&one, 1);
+        deleted = follow(&two);
+        ck_assert_ptr_nonnull(deleted);
+        ck_assert_uint_eq(n_freed(deleted), 1);
+        commit_deletion(&one, 2);
+        ck_assert_int_eq(commit(&one, 3), 0);
+        other = follow(&two);
+        ck_assert_ptr_nonnull(other);
+        commit_discovery(&one, "{\"at\": 5, \"now\": 1, \"boot\": \"b\"}");
+        ck_assert_ptr_null(follow(&two));
+        state_unlock(&one);
+        locked = lock(&two);
+        ck_assert_ptr_nonnull(locked);
+}
+END_TEST
+
 /* The policy could not be loaded: it is tried again at each lock, although nobody has stored anything. */
 START_TEST(locked_and_loaded_again)
 {
@@ -762,6 +825,7 @@ int main(void)
         tcase_set_timeout(tc, 60);
         tcase_add_test(tc, one_memory);
         tcase_add_test(tc, followed_only_when_it_changed);
+        tcase_add_test(tc, discovery_is_not_followed);
         tcase_add_test(tc, what_it_missed_is_followed);
         tcase_add_test(tc, locked_and_loaded_again);
         tcase_add_test(tc, another_store_is_in_the_way);
