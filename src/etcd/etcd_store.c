@@ -38,6 +38,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include "etcd/etcd_lease.h"
@@ -410,11 +411,13 @@ static int pass_records(struct pages *p, const json_t *answer, store_record_hand
         return 0;
 }
 
+/* A load has many pages, and the caller's loop, which answers the watchdog, does not run meanwhile. */
 static int load_page(struct etcd_store *s, struct pages *p, store_record_handler each, void *userdata)
 {
         _cleanup_json_ json_t *answer = NULL;
         int r = call(s, ETCD_RANGE, etcd_range(p->next.text, p->end.text, PAGE, p->revision), &answer, NULL);
 
+        (void) sd_notify(0, "WATCHDOG=1");
         return r < 0 ? r : pass_records(p, answer, each, userdata);
 }
 

@@ -41,6 +41,7 @@ WRONGS = [
     Wrong("etcd-pkeyctl-counts-as-a-pkeyd", STORE, "        if (s->announces)\n                operations = append", "        if (s->config)\n                operations = append"),
     Wrong("etcd-deletions-are-not-followed", STORE, "s->loaded == 0 || n != s->n_loaded", "s->loaded == 0"),
     Wrong("etcd-discovery-is-followed", STATE, "r = etcd_store_changed_besides(s->store, KNOWLEDGE_DISCOVERY);", "r = etcd_store_changed_besides(s->store, KNOWLEDGE_PREFIX);"),
+    Wrong("etcd-watchdog-waits-for-a-load", STORE, '        (void) sd_notify(0, "WATCHDOG=1");\n', ""),
     Wrong("etcd-change-is-not-seen", STORE, "        r = now.commit != s->seen;\n", "        r = 0;\n"),
     Wrong("etcd-newer-version", STORE, "return v == STORE_SCHEMA_VERSION ? 0 : -EPROTONOSUPPORT;", "return v > 0 ? 0 : -EPROTONOSUPPORT;"),
     Wrong("etcd-lease-from-the-answer", LEASE, "                extend(l, l->asked_at, seconds);\n", "                extend(l, clock_boot() + ETCD_MARGIN, seconds);\n"),

@@ -3,7 +3,10 @@
 #include <check.h>
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 
 #include "etcd/etcd_http.h"
@@ -637,6 +640,33 @@ START_TEST(long_key_at_the_end_of_a_page)
 }
 END_TEST
 
+/* The loop that notifies the watchdog does not run while everything is loaded. */
+START_TEST(watchdog_while_loading)
+{
+        struct sockaddr_un a = { .sun_family = AF_UNIX };
+        char text[32] = "", path[] = "/tmp/check_etcd_store.XXXXXX";
+        unsigned n = 0;
+        int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+        ck_assert_ptr_nonnull(mkdtemp(path));
+        snprintf(a.sun_path, sizeof(a.sun_path), "%s/socket", path);
+        ck_assert_int_eq(bind(fd, (struct sockaddr *) &a, sizeof(a)), 0);
+        lock(store);
+        ck_assert_int_eq(try_put_many(store, "a", 300), 0);
+        setenv("NOTIFY_SOCKET", a.sun_path, true);
+        ck_assert_uint_eq(n_records(), 300);
+        unsetenv("NOTIFY_SOCKET");
+        while (recv(fd, text, sizeof(text) - 1, 0) > 0) {
+                ck_assert_str_eq(text, "WATCHDOG=1");
+                n++;
+        }
+        ck_assert_uint_eq(n, 3);
+        close(fd);
+        unlink(a.sun_path);
+        rmdir(path);
+}
+END_TEST
+
 /* --- answers that etcd does not give -------------------------------------------------------------------------------------- */
 
 static int limit_requests(void)
@@ -989,6 +1019,7 @@ int main(void)
         tcase_add_test(tc, commit_on_unknown_records);
         tcase_add_test(tc, keys_that_no_transaction_has);
         tcase_add_test(tc, long_key_at_the_end_of_a_page);
+        tcase_add_test(tc, watchdog_while_loading);
         tcase_add_test(tc, more_behind_the_last_record);
         tcase_add_test(tc, same_page_again);
         tcase_add_loop_test(tc, record_outside_the_range, 0, 2);
