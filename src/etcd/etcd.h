@@ -49,6 +49,7 @@ struct etcd_config {
         size_t n_endpoints;
         const char *ca_file, *cert_file, *key_file; /* PEM */
         const char *user, *password;
+        const char *password_file;    /* the password may have changed since it was read; see etcd_read_password() */
         const char *fabric;           /* of several fabrics; NULL: there is one */
         unsigned lease;               /* seconds; at least 5 (settings.c) */
 };

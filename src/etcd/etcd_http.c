@@ -16,6 +16,7 @@
 #define ATTEMPT         (1500 * USEC_PER_MSEC) /* how long one member may take */
 #define PAUSE           (100 * USEC_PER_MSEC)  /* after all members failed */
 #define PROBLEM_MAX     400
+#define PASSWORD_MAX    4096 /* bytes of its file */
 
 /* google.rpc.Code */
 #define GRPC_NOT_FOUND       5
@@ -176,9 +177,23 @@ static int set_headers(struct etcd_request *q)
         return r;
 }
 
+int etcd_read_password(const char *file, struct findings *findings, struct secret *ret)
+{
+        int r = secret_read(file, "etcd_password", PASSWORD_MAX, findings, ret);
+
+        if (r == 0 && ret->bytes)
+                ret->bytes[strcspn(ret->bytes, "\r\n")] = '\0';
+        return r;
+}
+
 static char *make_credentials(const struct etcd_config *config)
 {
-        _cleanup_json_ json_t *body = json_pack("{ss, ss}", "name", config->user, "password", config->password ?: "");
+        _cleanup_arena_ struct arena *a = arena_new();
+        _cleanup_findings_ struct findings ignored = { .arena = a };
+        _cleanup_secret_ struct secret now = {};
+        bool is_read = a && etcd_read_password(config->password_file, &ignored, &now) == 0 && now.bytes;
+        _cleanup_json_ json_t *body = json_pack("{ss, ss}", "name", config->user, "password",
+                                                is_read ? now.bytes : config->password ?: "");
 
         return body ? json_dumps(body, JSON_COMPACT) : NULL;
 }

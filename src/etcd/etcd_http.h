@@ -8,13 +8,15 @@
  * A request goes first to the member that answered last. If a member does not answer or has no leader, the request goes to the
  * next one, until its time is over. So a request may arrive more than once, and an error does not mean that it had no effect.
  *
- * With a user, a token is fetched first, and again when etcd does not accept it any more. Neither the password nor a token is in
+ * With a user, a token is fetched first, and again when etcd does not accept it any more, with the password that the file has
+ * then; if it cannot be read, with the one of the configuration. Neither the password nor a token is in
  * any message.
  */
 
 #include <systemd/sd-event.h>
 
 #include "etcd/etcd.h"
+#include "shell/secret.h"
 #include "util/json.h"
 
 struct etcd_http;
@@ -39,6 +41,9 @@ typedef void (*etcd_answer_handler)(int r, json_t *answer, void *userdata);
 
 /* Returns a clause that says what such an error means, static; NULL: strerror() says it. */
 const char *etcd_http_explain(int r);
+
+/* Reads the password from the credential "etcd_password" or the first line of the file. As secret_read(). */
+int etcd_read_password(const char *file, struct findings *findings, struct secret *ret);
 
 /* Borrows the configuration and the loop. Returns 0, -ENOMEM or a negative errno. */
 int etcd_http_new(sd_event *event, const struct etcd_config *config, struct etcd_http **ret);

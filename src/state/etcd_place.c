@@ -4,22 +4,19 @@
 #include <errno.h>
 #include <string.h>
 
+#include "etcd/etcd_http.h"
 #include "settings/settings.h"
 #include "shell/file.h"
-#include "shell/secret.h"
 #include "util/text.h"
 
-#define MAX_PASSWORD_FILE_SIZE 4096
-
-/* The first line of the file. */
 static int read_password(struct arena *a, const struct settings *settings, struct findings *findings, const char **ret)
 {
         _cleanup_secret_ struct secret secret = {};
-        int r = secret_read(settings->etcd_password_file, "etcd_password", MAX_PASSWORD_FILE_SIZE, findings, &secret);
+        int r = etcd_read_password(settings->etcd_password_file, findings, &secret);
 
         if (r < 0 || !secret.bytes)
                 return r;
-        *ret = arena_strndup(a, secret.bytes, strcspn(secret.bytes, "\r\n"));
+        *ret = arena_strdup(a, secret.bytes);
         return *ret ? 0 : -ENOMEM;
 }
 
@@ -33,7 +30,7 @@ static int make_config(struct arena *a, const struct settings *settings, const c
         *config = (struct etcd_config) {
                 .endpoints = settings->etcd_endpoints, .n_endpoints = settings->n_etcd_endpoints, .ca_file = settings->etcd_ca_file,
                 .cert_file = settings->etcd_cert_file, .key_file = settings->etcd_key_file, .user = settings->etcd_user,
-                .fabric = fabric, .lease = (unsigned) (settings->etcd_lease / USEC_PER_SEC),
+                .password_file = settings->etcd_password_file, .fabric = fabric, .lease = (unsigned) (settings->etcd_lease / USEC_PER_SEC),
         };
         *ret = config;
         return config->user ? read_password(a, settings, findings, &config->password) : 0;
@@ -53,7 +50,7 @@ bool etcd_place_is(const struct etcd_config *c, const struct settings *s)
         return text_lists_are_equal(c->endpoints, c->n_endpoints, s->etcd_endpoints, s->n_etcd_endpoints) &&
                is_same(c->ca_file, s->etcd_ca_file) && is_same(c->cert_file, s->etcd_cert_file) &&
                is_same(c->key_file, s->etcd_key_file) && is_same(c->user, s->etcd_user) &&
-               c->lease == s->etcd_lease / USEC_PER_SEC;
+               is_same(c->password_file, s->etcd_password_file) && c->lease == s->etcd_lease / USEC_PER_SEC;
 }
 
 int etcd_place_find(struct arena *a, const char *settings_file, const char *fabric, struct findings *findings,

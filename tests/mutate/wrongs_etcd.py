@@ -42,6 +42,8 @@ WRONGS = [
     Wrong("etcd-deletions-are-not-followed", STORE, "s->loaded == 0 || n != s->n_loaded", "s->loaded == 0"),
     Wrong("etcd-discovery-is-followed", STATE, "r = etcd_store_changed_besides(s->store, KNOWLEDGE_DISCOVERY);", "r = etcd_store_changed_besides(s->store, KNOWLEDGE_PREFIX);"),
     Wrong("etcd-watchdog-waits-for-a-load", STORE, '        (void) sd_notify(0, "WATCHDOG=1");\n', ""),
+    Wrong("etcd-password-of-the-start", HTTP, "is_read ? now.bytes : config->password", "config->password"),
+    Wrong("etcd-other-password-file-is-the-same", "src/state/etcd_place.c", "is_same(c->password_file, s->etcd_password_file) && ", ""),
     Wrong("etcd-change-is-not-seen", STORE, "        r = now.commit != s->seen;\n", "        r = 0;\n"),
     Wrong("etcd-newer-version", STORE, "return v == STORE_SCHEMA_VERSION ? 0 : -EPROTONOSUPPORT;", "return v > 0 ? 0 : -EPROTONOSUPPORT;"),
     Wrong("etcd-lease-from-the-answer", LEASE, "                extend(l, l->asked_at, seconds);\n", "                extend(l, clock_boot() + ETCD_MARGIN, seconds);\n"),

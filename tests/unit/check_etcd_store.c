@@ -933,6 +933,8 @@ static void enable_users(void)
         json_decref(ask("/v3/auth/user/add", json_pack("{ss, ss}", "name", "root", "password", "secret of root")));
         json_decref(ask("/v3/auth/role/add", json_pack("{ss}", "name", "root")));
         json_decref(ask("/v3/auth/user/grant", json_pack("{ss, ss}", "user", "root", "role", "root")));
+        json_decref(ask("/v3/auth/user/add", json_pack("{ss, ss}", "name", "pkeyd", "password", "first")));
+        json_decref(ask("/v3/auth/user/grant", json_pack("{ss, ss}", "user", "pkeyd", "role", "root")));
         json_decref(ask("/v3/auth/enable", json_object()));
 }
 
@@ -959,6 +961,58 @@ START_TEST(needs_the_password)
         lock(other);
         put(other, "a", "1");
         ck_assert_str_eq(dump(other), "a=1;");
+}
+END_TEST
+
+static void write_password(const char *path, const char *text)
+{
+        FILE *f = fopen(path, "we");
+
+        ck_assert_ptr_nonnull(f);
+        ck_assert_int_eq(fchmod(fileno(f), 0600), 0);
+        ck_assert_int_ge(fputs(text, f), 0);
+        ck_assert_int_eq(fclose(f), 0);
+}
+
+/* Of pkeyd, as root. */
+static void set_password(const char *password)
+{
+        struct etcd_config config;
+        struct etcd_http *root = NULL;
+        json_t *answer = NULL;
+
+        etcd_cluster_config(&cluster, &config);
+        config.user = "root";
+        config.password = "secret of root";
+        ck_assert_int_eq(etcd_http_new(event, &config, &root), 0);
+        ck_assert_int_eq(etcd_http_call(root, "/v3/auth/user/changepw", json_pack("{ss, ss}", "name", "pkeyd", "password", password), 10 * USEC_PER_SEC,
+                                        &answer), 0);
+        json_decref(answer);
+        etcd_http_free(root);
+}
+
+/* It is in a file, and changes in etcd first. */
+START_TEST(password_is_read_again)
+{
+        static struct etcd_config config;
+        char path[] = "/tmp/check_etcd_store.XXXXXX";
+
+        close(mkstemp(path));
+        write_password(path, "first\nsecond line");
+        enable_users();
+        etcd_cluster_config(&cluster, &config);
+        config.fabric = fabric;
+        config.user = "pkeyd";
+        config.password = "of the start";
+        config.password_file = path;
+        ck_assert_int_eq(etcd_store_open(&config, NULL, &other, &problem), 0);
+        set_password("second");
+        ck_assert_int_eq(store_changed(other), -EACCES);
+        write_password(path, "second\n");
+        ck_assert_int_eq(store_changed(other), 0);
+        unlink(path);
+        set_password("of the start");
+        ck_assert_int_eq(store_changed(other), 0);
 }
 END_TEST
 
@@ -1037,6 +1091,7 @@ int main(void)
         tcase_add_checked_fixture(alone, begin_alone, end_alone);
         tcase_set_timeout(alone, 60);
         tcase_add_test(alone, needs_the_password);
+        tcase_add_test(alone, password_is_read_again);
         suite_add_tcase(suite, alone);
         srunner_run_all(runner, CK_NORMAL);
         failed = srunner_ntests_failed(runner);

@@ -581,6 +581,12 @@ START_TEST(same_place)
         ck_assert(is_same_place(NULL, "mode: audit\n"));
         for (size_t i = 0; i < ELEMENTS(others); i++)
                 ck_assert_msg(!is_same_place(c, others[i]), "%s", others[i]);
+        write_text("password", "secret");
+        write_text("other", "secret");
+        ck_assert_int_eq(chmod(file("password"), 0600), 0);
+        c = find(arena_printf(arena, PLACE("endpoints: https://a, user: u, password_file: %s"), file("password")));
+        ck_assert(is_same_place(c, arena_printf(arena, PLACE("endpoints: https://a, user: u, password_file: %s"), file("password"))));
+        ck_assert(!is_same_place(c, arena_printf(arena, PLACE("endpoints: https://a, user: u, password_file: %s"), file("other"))));
         c = find(PLACE("endpoints: https://a, cert_file: /d, key_file: /e"));
         ck_assert(!is_same_place(c, PLACE("endpoints: https://a, cert_file: /f, key_file: /e")));
         ck_assert(!is_same_place(c, PLACE("endpoints: https://a, cert_file: /d, key_file: /f")));
