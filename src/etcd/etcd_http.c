@@ -294,6 +294,12 @@ static const char *printable(const char *text, char ret[PROBLEM_MAX / 2])
         return ret;
 }
 
+/* A JWT is valid until a user or a role changes. */
+static bool is_token_refused(json_int_t code, const char *message)
+{
+        return code == GRPC_UNAUTHENTICATED || strstr(message, "revision of auth store is old");
+}
+
 static int error_of(json_int_t code, const char *message)
 {
         switch (code) {
@@ -311,7 +317,7 @@ static int error_of(json_int_t code, const char *message)
         }
         if (strstr(message, "request is too large"))
                 return -EMSGSIZE;
-        if (strstr(message, "authentication failed") || strstr(message, "permission denied") || strstr(message, "user name is empty"))
+        if (is_token_refused(code, message) || strstr(message, "authentication failed") || strstr(message, "permission denied") || strstr(message, "user name is empty"))
                 return -EACCES;
         /* a member that lost its leader answers some requests like this */
         return strstr(message, "timed out") || strstr(message, "leader") ? -EHOSTUNREACH : -EINVAL;
@@ -337,7 +343,7 @@ static void handle_error(struct etcd_request *q, const json_t *answer)
         }
         r = error_of(code, message);
         set_problem(h, "%s: %s", endpoint(q), printable(message, text));
-        if (code == GRPC_UNAUTHENTICATED && h->config->user && !q->authenticates && !q->has_new_token) {
+        if (is_token_refused(code, message) && h->config->user && !q->authenticates && !q->has_new_token) {
                 free_secret(STEAL(h->token));
                 begin_attempt(q);
         } else if (r == -EHOSTUNREACH) {

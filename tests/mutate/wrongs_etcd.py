@@ -44,6 +44,7 @@ WRONGS = [
     Wrong("etcd-watchdog-waits-for-a-load", STORE, '        (void) sd_notify(0, "WATCHDOG=1");\n', ""),
     Wrong("etcd-password-of-the-start", HTTP, "is_read ? now.bytes : config->password", "config->password"),
     Wrong("etcd-other-password-file-is-the-same", "src/state/etcd_place.c", "is_same(c->password_file, s->etcd_password_file) && ", ""),
+    Wrong("etcd-jwt-after-a-change-of-users", HTTP, ' || strstr(message, "revision of auth store is old")', ""),
     Wrong("etcd-change-is-not-seen", STORE, "        r = now.commit != s->seen;\n", "        r = 0;\n"),
     Wrong("etcd-newer-version", STORE, "return v == STORE_SCHEMA_VERSION ? 0 : -EPROTONOSUPPORT;", "return v > 0 ? 0 : -EPROTONOSUPPORT;"),
     Wrong("etcd-lease-from-the-answer", LEASE, "                extend(l, l->asked_at, seconds);\n", "                extend(l, clock_boot() + ETCD_MARGIN, seconds);\n"),

@@ -1016,6 +1016,21 @@ START_TEST(password_is_read_again)
 }
 END_TEST
 
+/* With a JWT, etcd refuses the token after each change of a user. */
+START_TEST(tokens_of_an_older_revision)
+{
+        enable_users();
+        ck_assert_int_eq(open_as("root", "secret of root"), 0);
+        lock(other);
+        put(other, "a", "1");
+        set_password("second");
+        ck_assert_int_eq(store_changed(other), 0);
+        set_password("third");
+        put(other, "a", "2");
+        ck_assert_str_eq(dump(other), "a=2;");
+}
+END_TEST
+
 static void start_cluster(void)
 {
         etcd_cluster_start(&cluster, 1);
@@ -1038,11 +1053,36 @@ static void end_alone(void)
         stop_cluster();
 }
 
+static char jwt_key[32];
+
+static void begin_with_jwt(void)
+{
+        char how[96];
+        FILE *f;
+
+        strcpy(jwt_key, "/tmp/check_etcd_store.XXXXXX");
+        f = fdopen(mkstemp(jwt_key), "w");
+        ck_assert_ptr_nonnull(f);
+        ck_assert_int_ge(fputs("a secret of 32 bytes for HMAC ...", f), 0);
+        ck_assert_int_eq(fclose(f), 0);
+        snprintf(how, sizeof(how), "jwt,priv-key=%s,sign-method=HS256,ttl=10m", jwt_key);
+        setenv("ETCD_AUTH_TOKEN", how, true); /* as --auth-token */
+        begin_alone();
+}
+
+static void end_with_jwt(void)
+{
+        end_alone();
+        unsetenv("ETCD_AUTH_TOKEN");
+        unlink(jwt_key);
+}
+
 int main(void)
 {
         Suite *suite = suite_create("etcd_store");
         SRunner *runner = srunner_create(suite);
-        TCase *tc = tcase_create("one member"), *three = tcase_create("three members"), *alone = tcase_create("a cluster of its own");
+        TCase *tc = tcase_create("one member"), *three = tcase_create("three members"), *alone = tcase_create("a cluster of its own"),
+              *jwt = tcase_create("with JWT");
         int failed;
 
         if (!etcd_is_installed()) {
@@ -1093,6 +1133,10 @@ int main(void)
         tcase_add_test(alone, needs_the_password);
         tcase_add_test(alone, password_is_read_again);
         suite_add_tcase(suite, alone);
+        tcase_add_checked_fixture(jwt, begin_with_jwt, end_with_jwt);
+        tcase_set_timeout(jwt, 60);
+        tcase_add_test(jwt, tokens_of_an_older_revision);
+        suite_add_tcase(suite, jwt);
         srunner_run_all(runner, CK_NORMAL);
         failed = srunner_ntests_failed(runner);
         srunner_free(runner);
