@@ -146,6 +146,10 @@ static int set_tls(CURL *easy, const struct etcd_config *config)
         bool ok = curl_easy_setopt(easy, CURLOPT_SSLCERT, config->cert_file) == CURLE_OK &&
                   curl_easy_setopt(easy, CURLOPT_SSLKEY, config->key_file) == CURLE_OK;
 
+#if LIBCURL_VERSION_NUM >= 0x075700
+        /* with OpenSSL, libcurl keeps the CAs for a day, also if the file is replaced; other libraries do not know the option */
+        (void) curl_easy_setopt(easy, CURLOPT_CA_CACHE_TIMEOUT, 0L);
+#endif
         if (ok && config->ca_file) /* and no other */
                 ok = curl_easy_setopt(easy, CURLOPT_CAINFO, config->ca_file) == CURLE_OK &&
                      curl_easy_setopt(easy, CURLOPT_CAPATH, NULL) == CURLE_OK;
