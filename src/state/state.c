@@ -553,12 +553,15 @@ void state_unlock(struct state *s)
         s->locked = false;
 }
 
-/* The store is another file: a new one, made by a process that moved a damaged one aside; or a copy, which may be old. */
+/* The store is another file: a new one, made by a process that moved a damaged one aside; or a copy, which may be old. Or it is
+ * another cluster, or a backup of it was restored. */
 static void distrust_tables(struct state *s, struct remembered *changed)
 {
         knowledge_stop_following(changed->knowledge);
         report(s, STATE_DAMAGED, "every port counts as never read until its table is read",
-               "stop pkeyd before you replace the file", "%s/" SQLITE_FILES_NAME " was replaced by another file", s->path);
+               s->etcd ? "stop pkeyd on both hosts before you restore a backup; see pkeyd-etcd(7), BACKUPS"
+                       : "stop pkeyd before you replace the file",
+               "%s %s", s->name, s->etcd ? "is not the same cluster as before, or an older copy of it" : "was replaced by another file");
 }
 
 static int load_changes(struct state *s, struct remembered **ret_changed)
