@@ -88,14 +88,15 @@ static void deny_claim(struct discovery *d, const struct discovery_port *p)
         discovery_add_conflict(d, p->agent, a->info.node_guid, discovery_place(d, a->via), peer_place(d, p->peer, p->peer_number));
 }
 
-/* The device that answered over the claimant's link names this port. Only the snapshot before can confirm that: otherwise the port
- * is queried, too, because any device could name it, and what is plugged in there would disappear. */
+/* The device that answered over the claimant's link names this port. Only the snapshot before can confirm that, if the claimant is
+ * the switch that it has: otherwise the port is queried, too, because any device could name it, and what is plugged in there would
+ * disappear. */
 static void take_claim(struct discovery *d, uint32_t port, const struct discovery_port *claimant)
 {
         struct discovery_port *p = &d->ports[port];
 
         set_peer(d, port, claimant->agent, claimant->number);
-        p->is_confirmed = p->is_confirmed || discovery_was_linked(d, port);
+        p->is_confirmed = p->is_confirmed || (discovery_is_trusted(d, claimant->agent) && discovery_was_linked(d, port));
         if (!p->is_confirmed && p->link == LINK_DOWN)
                 deny_claim(d, p);
         else if (!p->is_confirmed)

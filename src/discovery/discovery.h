@@ -34,9 +34,9 @@
  *   route only, because the other device may have the same LID.
  * - A switch is queried once, however many links lead to it. An answer over the link of one switch names a port of
  *   another: that is a *claim* of whatever device answered. The port named is queried, too, unless the snapshot before
- *   has the link. If it does not name the other end, its own answer counts, and the claimant is silent: a false claim
- *   must not hide what is plugged in there. PortInfo of a confirmed link is needed only to see whether the switch has
- *   an active port.
+ *   has the link, and the first switch was found over another one that it has. If it does not name the other end, its own
+ *   answer counts, and the claimant is silent: a false claim must not hide what is plugged in there. PortInfo of a
+ *   confirmed link is needed only to see whether the switch has an active port.
  * - A device that is found first and answers as a switch hides all ports behind the true one. Therefore, if several
  *   links lead to a switch, the walk also enters it over a second one and leaves it by the port of the first: the
  *   switch at that end must answer. If it does not, or if the second device differs in NodeInfo, two devices claim to

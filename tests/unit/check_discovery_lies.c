@@ -636,6 +636,19 @@ START_TEST(impostor_of_a_known_switch)
 }
 END_TEST
 
+/* The snapshot before has both links of leaf 2. The impostor is found over another one, but what answers behind it as leaf 1
+ * names the ends of those. */
+START_TEST(impostor_of_a_known_switch_names_its_links)
+{
+        ck_assert_int_eq(discover(), 0);
+        config.before = subnet;
+        answer_in_order(_i / 2);
+        add_impostor(leaf1, 3, (uint8_t) (1 + _i % 2));
+        ck_assert_int_eq(discover(), 0);
+        assert_host_b_is_not_absent();
+}
+END_TEST
+
 static unsigned impostor_after_leaf2(const struct mad_request *request)
 {
         if (is_to_impostor(request))
@@ -880,6 +893,7 @@ int main(void)
         tcase_add_loop_test(t, impostor_behind_an_invented_switch, 0, (int) ELEMENTS(impostor_orders));
         tcase_add_loop_test(t, impostor_of_another_kind, 0, 2);
         tcase_add_loop_test(t, impostor_of_a_known_switch, 1, 3);
+        tcase_add_loop_test(t, impostor_of_a_known_switch_names_its_links, 0, 2 * (int) ELEMENTS(impostor_orders));
         tcase_add_test(t, impostor_names_the_port_of_another_cable);
         tcase_add_test(t, switch_connected_to_itself);
         tcase_add_test(t, loopback_at_the_local_port);
