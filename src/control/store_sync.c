@@ -157,16 +157,18 @@ struct generation *sync_continue(struct control *c, struct generation *g)
 }
 
 /* A generation that only audits is not in the store: if another process gave its number to another generation, this one gets a new
- * number. If the state directory was deleted, the other process has begun a new store, which has neither the generation in force
- * nor leases, so that they must be stored again. A guest stores its generation if it writes before the other head node has stored
- * one. */
+ * number. So does one that came into force while the store could not be read, which has later ones. If the state directory was
+ * deleted, the other process has begun a new store, which has neither the generation in force nor leases, so that they must be
+ * stored again. A guest stores its generation if it writes before the other head node has stored one. */
 static void take_changed(struct control *c, struct remembered *changed)
 {
         struct generation *g = control_serves(c) ? c->in_force : NULL;
         uint64_t stored = changed->generation;
         bool is_guest = control_is_guest(c);
         bool is_same = changed->policy && is_in_force(c, stored, changed->policy, changed->n_policy);
-        bool has_lost_number = g && !is_guest && g->number == stored && changed->policy && !is_same;
+        bool is_unstored = g && g == c->unstored;
+        bool has_lost_number = g && !is_guest && changed->policy && !is_same &&
+                               (g->number == stored || (g->number < stored && is_unstored));
 
         if (is_same)
                 confirm_was_stored(c, &changed->files.facts);
@@ -177,6 +179,8 @@ static void take_changed(struct control *c, struct remembered *changed)
         if (!is_guest)
                 leases_unstore(c->leases);
         if (has_lost_number) {
+                if (is_unstored && c->unstored_before)
+                        c->unstored_before->number = ++c->last_number;
                 g->number = ++c->last_number;
                 c->unannounced = true;
         }

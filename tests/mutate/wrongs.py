@@ -1294,6 +1294,8 @@ WRONGS += [
     Wrong("sweep-beside-apply-is-told", SWEEP_PLAN, "s->options.beside_sm = BESIDE_SM_REFUSED;", ";"),
     Wrong("event-beside-sm-is-any-finding", "src/events/event_text.c", "                return LOG_EVENT_BESIDE_SM;\n", "                return LOG_EVENT_FINDING;\n"),
     Wrong("sweep-number-of-two-policies", SYNC, "        if (has_lost_number) {\n", "        if (0) {\n"),
+    Wrong("sweep-number-without-a-store", SYNC, "(g->number < stored && is_unstored)", "false"),
+    Wrong("sweep-two-numbers-without-a-store", SYNC, "                        c->unstored_before->number = ++c->last_number;\n", "                        ;\n"),
     Wrong("sweep-another-store-without-leases", SYNC, "        if (!is_guest)\n                leases_unstore(c->leases);\n", ""),
     Wrong("sweep-another-store-without-files", SYNC, "        if (g->number > stored && !g->audits)\n", "        if (0)\n"),
     Wrong("sweep-number-changes-by-itself", SYNC, "g->number == stored && changed->policy && !is_same;", "g->number == stored && changed->policy;"),

@@ -622,6 +622,44 @@ static void next_sweep(void)
         sweep();
 }
 
+/* When the store could not be read, a first generation came into force: it gets a number above those in the store, and so does one
+ * before it that was to be stored, too. */
+static void give_number_without_a_store(bool two)
+{
+        struct control_event event = {.kind = CONTROL_EVENT_LOCK, .lock = {.changed = remembered_new("this boot")}};
+        const unsigned n_before = two ? 1 : 0;
+
+        store_r = -EIO;
+        start(ENFORCE, POLICY_1);
+        sweep();
+        if (two) {
+                give_candidate(ENFORCE, POLICY_2, 1);
+                next_sweep();
+        }
+        ck_assert_uint_eq(status()->in_force->number, 1 + n_before);
+        ck_assert_uint_eq(n_sets, 0);
+        event.lock.changed->generation = 57;
+        event.lock.changed->policy = POLICY_3;
+        event.lock.changed->n_policy = strlen(POLICY_3);
+        wait_until_due();
+        until(CONTROL_LOCKING);
+        take(CONTROL_LOCK);
+        store_r = 0;
+        give(&event);
+        next_sweep();
+        ck_assert_uint_eq(status()->in_force->number, 58 + n_before);
+        ck_assert_uint_gt(n_sets, 0);
+}
+
+START_TEST(number_given_without_a_store)
+{
+        give_number_without_a_store(false);
+        teardown();
+        setup();
+        give_number_without_a_store(true);
+}
+END_TEST
+
 /* Between two sweeps nothing is written. */
 START_TEST(gate_is_closed)
 {
@@ -1223,6 +1261,7 @@ int main(void)
                         numbers_do_not_go_back,
                         number_of_another_policy,
                         number_of_the_same_policy,
+                        number_given_without_a_store,
                         port_that_cannot_be_used,
                         port_name_of_the_settings,
                         port_that_is_down,
