@@ -16,12 +16,12 @@
  * stops answering takes the room of one request, and then its ports are silent ones. If ClassPortInfo redirects to another LID, the
  * poll queries that one; if it redirects to another queue pair, the PMA counts as silent.
  *
- * Answers (poll_answers.c): When the counter of a switch port moved, another host than that of the snapshot may be plugged in. So,
- * with check_hosts, before the sample comes out, the poll reads from the switch through which port it forwards to the host's LID: a
- * subnet manager sets that before a link carries data. If it is another port, or the switch does not answer, the sample is marked
- * as doubted; if the switch refuses to answer, the snapshot is trusted. When counters of an endport moved, or are read for the
- * first time, the poll reads its NodeInfo: another port may have its LID by now. Counters of another port are dropped; without an
- * answer the block is read again in its next turn.
+ * Answers (poll_answers.c): When counters moved, or are read for the first time, another node may have the LID by now. So, with
+ * check_hosts, before the samples come out, the poll reads NodeInfo. Counters of another node are dropped; without an answer the
+ * block is read again in its next turn. When the counter of a switch port moved, another host than that of the snapshot may be
+ * plugged in, too. So the poll then reads from the switch through which port it forwards to the host's LID: a subnet manager sets
+ * that before a link carries data. If it is another port, or the switch does not answer, the sample is marked as doubted; if the
+ * switch refuses to answer, the snapshot is trusted.
  *
  * The only thing that the poll writes is a single counter of PortCounters or PortCountersExtended, which CounterSelect can
  * choose, to clear it. It never clears P_KeyViolations: a Set(PortInfo) cannot write only that, but would write the LID, the

@@ -58,7 +58,8 @@ static void push_block(struct violation_poll *p, struct poll_target *t, enum pol
 {
         struct poll_block_state *b = &t->blocks[block];
 
-        b->is_unconfirmed = false;
+        b->check = CHECK_NONE;
+        b->sampled_bits = b->bits;
         for (unsigned c = 0; c < (block == POLL_BLOCK_COUNTERS ? PMA_N_COUNTERS : 1); c++)
                 (void) poll_queue_push(&p->samples, &(struct violation_sample) {
                         .port = t->port, .source = sources[block][c], .is_doubted = is_doubted,
@@ -66,16 +67,14 @@ static void push_block(struct violation_poll *p, struct poll_target *t, enum pol
                 });
 }
 
-/* Queues a check of the host, because a counter moved. Its new value is in the target, and becomes a sample after the check. */
-static void queue_check(struct violation_poll *p, struct poll_target *t, enum poll_block block)
+/* Queues a check, because a counter moved. Its new value is in the target, and becomes a sample after the check. */
+static void queue_check(struct violation_poll *p, struct poll_target *t, enum poll_block block, enum poll_check check)
 {
         const struct violation_sample s = { .port = t->port, .source = sources[block][0] };
 
-        t->blocks[block].is_unconfirmed = true;
+        t->blocks[block].check = check;
         if (poll_queue_push(&p->todo[TODO_CHECK], &s))
                 t->blocks[block].progress = PROGRESS_PENDING;
-        else if (!t->is_endport)
-                push_block(p, t, block, true);
 }
 
 /* The values that were read become samples, those that moved after a check of the host. */
@@ -83,14 +82,12 @@ static void take_values(struct violation_poll *p, struct poll_target *t, enum po
                         const uint64_t values[PMA_N_COUNTERS])
 {
         struct poll_block_state *b = &t->blocks[block];
-        bool is_first = b->bits != bits, has_moved = b->is_unconfirmed || memcmp(b->values, values, sizeof(b->values)) != 0;
+        bool is_news = b->check != CHECK_NONE || b->bits != bits || memcmp(b->values, values, sizeof(b->values)) != 0;
 
         memcpy(b->values, values, sizeof(b->values));
         b->bits = bits;
-        /* the first sample of a leaf port counts nothing; that of an endport must be confirmed to be of this port */
-        has_moved = t->is_endport ? has_moved || is_first : has_moved && !is_first && t->host_lid.v != 0;
-        if (has_moved && p->config.check_hosts)
-                queue_check(p, t, block);
+        if (is_news && p->config.check_hosts)
+                queue_check(p, t, block, CHECK_IDENTITY);
         else
                 push_block(p, t, block, false);
 }
@@ -107,22 +104,23 @@ static void handle_forwarding(struct violation_poll *p, struct poll_target *t, c
         push_block(p, t, POLL_BLOCK_COUNTERS, !is_forwarded && result->outcome != MAD_REFUSED);
 }
 
-static enum poll_block block_of(enum violation_source source)
-{
-        return source == VIOLATION_P_KEY_VIOLATIONS ? POLL_BLOCK_PORT_INFO : POLL_BLOCK_COUNTERS;
-}
-
-/* What another port answered is no value of this one, and is dropped. Without an answer the block is read again in its turn. */
+/* What another port answered is no value of this one, and is dropped. Without an answer the block is read again in its turn. The
+ * first sample of a switch port counts nothing, whichever host is plugged in. */
 static void handle_identity(struct violation_poll *p, struct poll_target *t, const struct poll_flight *flight,
                             const struct mad_result *result)
 {
-        enum poll_block block = block_of(flight->source);
+        enum poll_block block = poll_block_of(flight->source);
+        struct poll_block_state *b = &t->blocks[block];
         struct node_info info = {};
 
-        t->blocks[block].progress = PROGRESS_IDLE;
+        b->progress = PROGRESS_IDLE;
         if (result->outcome == MAD_ANSWERED)
                 node_info_decode(result->data, &info);
-        if (result->outcome == MAD_REFUSED || (result->outcome == MAD_ANSWERED && info.port_guid.v == t->port_guid.v))
+        if (result->outcome != MAD_REFUSED && (result->outcome != MAD_ANSWERED || info.port_guid.v != t->port_guid.v))
+                return;
+        if (!t->is_endport && b->sampled_bits == b->bits && t->host_lid.v != 0)
+                queue_check(p, t, block, CHECK_HOST);
+        else
                 push_block(p, t, block, false);
 }
 

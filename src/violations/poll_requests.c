@@ -170,13 +170,13 @@ static bool request_clear(struct violation_poll *p, struct poll_target *t, enum 
         return true;
 }
 
-/* The port that is at the LID of an endport, or through which the switch forwards to the host that is plugged into this one. */
+/* The node that is at the LID, or the port through which it forwards to the host that is plugged into this one. */
 static bool request_check(struct violation_poll *p, struct poll_target *t, enum violation_source source,
                           struct mad_request *ret)
 {
         struct poll_flight *flight;
 
-        if (t->is_endport) {
+        if (t->blocks[poll_block_of(source)].check != CHECK_HOST) {
                 flight = smp_request(p, t, FLIGHT_IDENTITY, SMP_ATTR_NODE_INFO, 0, ret);
         } else {
                 flight = smp_request(p, t, FLIGHT_FORWARDING, SMP_ATTR_LINEAR_FORWARDING_TABLE,

@@ -47,14 +47,22 @@ enum poll_answer {
         ANSWER_REFUSED, /* there is no other request until its node comes back */
 };
 
+/* What is to be confirmed before the values of a block become samples. */
+enum poll_check {
+        CHECK_NONE,
+        CHECK_IDENTITY, /* the node at the LID is still the one of the snapshot */
+        CHECK_HOST,     /* ... and so is the host that is plugged into this switch port */
+};
+
 /* What pkeyd knows of one block of a port. */
 struct poll_block_state {
         enum poll_progress progress;
         enum poll_answer answer;
-        bool is_unconfirmed; /* a counter moved; the check of the host has not ended */
+        enum poll_check check; /* not NONE: a counter moved, or was read for the first time */
         uint64_t cycle;      /* of its last request while silent */
         uint64_t values[PMA_N_COUNTERS]; /* as they were read last; PortInfo has only the first */
         unsigned bits;       /* width of the counters: 8, 16 or 64; 0: never read */
+        unsigned sampled_bits;           /* of what became samples last */
 };
 
 struct poll_target {
@@ -74,6 +82,11 @@ struct poll_target {
 static inline bool poll_target_has(const struct poll_target *t, enum poll_block block)
 {
         return block == POLL_BLOCK_PORT_INFO ? t->is_endport : t->lid.v != 0;
+}
+
+static inline enum poll_block poll_block_of(enum violation_source source)
+{
+        return source == VIOLATION_P_KEY_VIOLATIONS ? POLL_BLOCK_PORT_INFO : POLL_BLOCK_COUNTERS;
 }
 
 struct poll_item {

@@ -392,7 +392,7 @@ START_TEST(checks_who_answers)
         nodes[3].is_another = true;
         run(from, from + INTERVAL);
         ck_assert_uint_eq(count_asked(from, from + INTERVAL, HOST(2), -1, SMP_ATTR_NODE_INFO), 2);
-        ck_assert_uint_eq(count_asked(from, from + INTERVAL, SWITCH, -1, SMP_ATTR_NODE_INFO), 2);
+        ck_assert_uint_eq(count_asked(from, from + INTERVAL, SWITCH, -1, SMP_ATTR_NODE_INFO), 2 + HOSTS);
         ck_assert_ptr_null(last_sample(HOST(3), 1, VIOLATION_P_KEY_VIOLATIONS));
         ck_assert_ptr_null(last_sample(HOST(3), 1, VIOLATION_RCV_CONSTRAINT));
         nodes[3].is_another = false;
@@ -415,6 +415,27 @@ START_TEST(checks_who_answers)
                 assert_sample(HOST(2), 1, VIOLATION_P_KEY_VIOLATIONS, 16, comes_out ? 2 + 10 * i : 2);
                 ck_assert(!last_sample(HOST(2), 1, VIOLATION_P_KEY_VIOLATIONS)->is_doubted);
         }
+}
+END_TEST
+
+/* What another switch counts, which has the LID of ours for a while, is no sample of our ports, be it more or less. */
+START_TEST(another_switch_answers)
+{
+        usec_t now = START;
+
+        for (unsigned i = 0; i < 4; i++, now += INTERVAL) {
+                nodes[0].is_another = i % 2 == 0;
+                nodes[0].ports[2].rcv = i == 0 ? 50 : i == 2 ? 250 : 20;
+                run(now, now + INTERVAL);
+                if (i == 0)
+                        ck_assert_ptr_null(last_sample(SWITCH, 2, VIOLATION_RCV_CONSTRAINT));
+                else
+                        assert_sample(SWITCH, 2, VIOLATION_RCV_CONSTRAINT, 8, 20);
+        }
+        nodes[0].ports[2].rcv = 21;
+        run(now, now + INTERVAL);
+        assert_sample(SWITCH, 2, VIOLATION_RCV_CONSTRAINT, 8, 21);
+        ck_assert(!last_sample(SWITCH, 2, VIOLATION_RCV_CONSTRAINT)->is_doubted);
 }
 END_TEST
 
@@ -796,7 +817,7 @@ START_TEST(one_in_each_nth_of_an_interval)
                         ck_assert_uint_eq(count_asked(asked[k].when - asked[k].when % INTERVAL,
                                                       asked[k].when - asked[k].when % INTERVAL + INTERVAL, asked[k].node,
                                                       asked[k].port, asked[k].request.attribute), 1);
-        ck_assert_uint_eq(n_asked, 3 * ITEMS + 5 + 2 * 5); /* five agents, once each */
+        ck_assert_uint_eq(n_asked, 3 * ITEMS + 5 + 2 * 5 + HOSTS); /* five agents, and whoever answers for each port, once each */
         violation_poll_get_counters(poll, &c);
         ck_assert_uint_eq(c.n_ports, 9);
         ck_assert_uint_eq(c.n_silent, 0);
@@ -1295,6 +1316,7 @@ int main(void)
         tcase_add_test(t, asks_what_it_should);
         tcase_add_test(t, checks_who_is_plugged_in);
         tcase_add_test(t, checks_who_answers);
+        tcase_add_test(t, another_switch_answers);
         tcase_add_test(t, a_name_that_got_lost);
         tcase_add_test(t, a_check_that_got_lost);
         tcase_add_test(t, silent_ports_take_no_places);
