@@ -86,6 +86,7 @@ static void take_values(struct violation_poll *p, struct poll_target *t, enum po
 
         memcpy(b->values, values, sizeof(b->values));
         b->bits = bits;
+        b->lid = t->lid;
         if (is_news && p->config.check_hosts)
                 queue_check(p, t, block, CHECK_IDENTITY);
         else
@@ -98,10 +99,11 @@ static void handle_forwarding(struct violation_poll *p, struct poll_target *t, c
                               const struct mad_result *result)
 {
         bool is_forwarded = result->outcome == MAD_ANSWERED &&
-                            result->data[flight->lid.v % LINEAR_FORWARDING_BLOCK] == t->port.number;
+                            result->data[flight->host_lid.v % LINEAR_FORWARDING_BLOCK] == t->port.number;
 
         t->blocks[POLL_BLOCK_COUNTERS].progress = PROGRESS_IDLE;
-        push_block(p, t, POLL_BLOCK_COUNTERS, !is_forwarded && result->outcome != MAD_REFUSED);
+        if (result->outcome != MAD_UNSENT)
+                push_block(p, t, POLL_BLOCK_COUNTERS, !is_forwarded && result->outcome != MAD_REFUSED);
 }
 
 /* What another port answered is no value of this one, and is dropped. Without an answer the block is read again in its turn. The
@@ -248,8 +250,11 @@ void poll_take_result(struct violation_poll *p, const struct poll_flight *flight
                 [FLIGHT_PORT_INFO] = handle_port_info, [FLIGHT_COUNTERS] = handle_counters, [FLIGHT_CLEAR] = handle_clear,
                 [FLIGHT_FORWARDING] = handle_forwarding, [FLIGHT_IDENTITY] = handle_identity,
         };
+        static const struct mad_result unsent = { .outcome = MAD_UNSENT };
         struct poll_target *t = poll_targets_find(&p->t, flight->port);
 
+        if (t && t->lid.v != flight->lid.v) /* another port may have answered */
+                result = &unsent;
         if (flight->kind == FLIGHT_CLASS_PORT_INFO) {
                 struct poll_agent *agent = poll_targets_find_agent(&p->t, flight->port);
 

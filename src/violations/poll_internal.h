@@ -30,7 +30,8 @@ struct poll_flight {
         struct violation_port port;   /* of FLIGHT_CLASS_PORT_INFO: that of the agent */
         enum violation_source source; /* of FLIGHT_CLEAR: of the counter; of a check: of the block that waits for the answer */
         bool is_extended;
-        struct lid lid;               /* of FLIGHT_FORWARDING: the host's */
+        struct lid lid;               /* of the port, when it was sent */
+        struct lid host_lid;          /* of FLIGHT_FORWARDING */
 };
 
 /* What is to be sent beside the round, in this order. */

@@ -7,14 +7,14 @@
 
 /* --- flights --------------------------------------------------------------------------------------------------------- */
 
-static struct poll_flight *take_flight(struct violation_poll *p, enum flight_kind kind, struct violation_port port)
+static struct poll_flight *take_flight(struct violation_poll *p, enum flight_kind kind, struct violation_port port, struct lid lid)
 {
         unsigned i = 0;
 
         while (p->flights[i].is_used)
                 i++;
         p->flights[i] = (struct poll_flight) {
-                .is_used = true, .cookie = ++p->next_serial * POLL_MAX_FLIGHTS + i, .kind = kind, .port = port,
+                .is_used = true, .cookie = ++p->next_serial * POLL_MAX_FLIGHTS + i, .kind = kind, .port = port, .lid = lid,
         };
         p->n_flights++;
         return &p->flights[i];
@@ -23,7 +23,7 @@ static struct poll_flight *take_flight(struct violation_poll *p, enum flight_kin
 static struct poll_flight *smp_request(struct violation_poll *p, const struct poll_target *t, enum flight_kind kind,
                                        uint16_t attribute, uint32_t modifier, struct mad_request *ret)
 {
-        struct poll_flight *flight = take_flight(p, kind, t->port);
+        struct poll_flight *flight = take_flight(p, kind, t->port, t->lid);
 
         *ret = (struct mad_request) {
                 .mgmt_class = MAD_CLASS_SMP, .method = MAD_GET, .cookie = flight->cookie, .route = t->route,
@@ -38,7 +38,7 @@ static struct poll_flight *pma_request(struct violation_poll *p, const struct po
 {
         const struct poll_agent *agent = &p->t.agents[t->agent];
         bool is_info = kind == FLIGHT_CLASS_PORT_INFO;
-        struct poll_flight *flight = take_flight(p, kind, is_info ? agent->port : t->port);
+        struct poll_flight *flight = take_flight(p, kind, is_info ? agent->port : t->port, t->lid);
 
         flight->is_extended = agent->is_extended;
         *ret = (struct mad_request) {
@@ -174,14 +174,19 @@ static bool request_clear(struct violation_poll *p, struct poll_target *t, enum 
 static bool request_check(struct violation_poll *p, struct poll_target *t, enum violation_source source,
                           struct mad_request *ret)
 {
+        struct poll_block_state *b = &t->blocks[poll_block_of(source)];
         struct poll_flight *flight;
 
-        if (t->blocks[poll_block_of(source)].check != CHECK_HOST) {
+        if (b->lid.v != t->lid.v) { /* which may have been another port's when they were read: they are read again in their turn */
+                b->progress = PROGRESS_IDLE;
+                return false;
+        }
+        if (b->check != CHECK_HOST) {
                 flight = smp_request(p, t, FLIGHT_IDENTITY, SMP_ATTR_NODE_INFO, 0, ret);
         } else {
                 flight = smp_request(p, t, FLIGHT_FORWARDING, SMP_ATTR_LINEAR_FORWARDING_TABLE,
                                      t->host_lid.v / LINEAR_FORWARDING_BLOCK, ret);
-                flight->lid = t->host_lid;
+                flight->host_lid = t->host_lid;
         }
         flight->source = source;
         ret->retries = POLL_RETRIES;

@@ -59,6 +59,7 @@ struct poll_block_state {
         enum poll_progress progress;
         enum poll_answer answer;
         enum poll_check check; /* not NONE: a counter moved, or was read for the first time */
+        struct lid lid;      /* of the port, when the values were read */
         uint64_t cycle;      /* of its last request while silent */
         uint64_t values[PMA_N_COUNTERS]; /* as they were read last; PortInfo has only the first */
         unsigned bits;       /* width of the counters: 8, 16 or 64; 0: never read */

@@ -66,6 +66,8 @@ static void add_port(struct subnet_builder *b, uint64_t node, uint8_t number, ui
         ck_assert_int_eq(subnet_builder_add_port(b, G(node), &port), 0);
 }
 
+static bool lids_are_swapped; /* of the hosts 1 and 2 */
+
 /* One switch (LID 1) with those of the hosts 1 to 4 (LIDs 11 to 14) that the mask has. */
 static struct subnet *make_subnet(unsigned mask)
 {
@@ -80,7 +82,7 @@ static struct subnet *make_subnet(unsigned mask)
                 if (!(mask & 1u << i))
                         continue;
                 add_node(b, HOST(i), NODE_CA);
-                add_port(b, HOST(i), 1, (uint16_t) (10 + i));
+                add_port(b, HOST(i), 1, (uint16_t) (10 + (lids_are_swapped && i < 3 ? 3 - i : i)));
                 ck_assert_int_eq(subnet_builder_add_link(b, G(SWITCH), i, G(HOST(i)), 1), 0);
         }
         ck_assert_int_eq(subnet_builder_finish(b, G(0), 0, G(0), 0, &s), 0);
@@ -108,6 +110,7 @@ static void setup(void)
         subnet = make_subnet(0x1e);
         memset(nodes, 0, sizeof(nodes));
         n_asked = n_samples = n_cleared = 0;
+        lids_are_swapped = false;
         poll = violation_poll_new(&config);
         ck_assert_ptr_nonnull(poll);
         ck_assert_int_eq(violation_poll_set_subnet(poll, START, subnet), 0);
@@ -131,6 +134,8 @@ static struct fake_node *node_of(const struct mad_request *r)
                 if (nodes[i].redirect_lid && nodes[i].redirect_lid == lid)
                         return &nodes[i];
         ck_assert(lid == 1 || (lid >= 11 && lid <= 10 + HOSTS));
+        if (lids_are_swapped && (lid == 11 || lid == 12))
+                lid = (uint16_t) (23 - lid);
         return lid == 1 ? &nodes[0] : &nodes[lid - 10];
 }
 
@@ -436,6 +441,40 @@ START_TEST(another_switch_answers)
         run(now, now + INTERVAL);
         assert_sample(SWITCH, 2, VIOLATION_RCV_CONSTRAINT, 8, 21);
         ck_assert(!last_sample(SWITCH, 2, VIOLATION_RCV_CONSTRAINT)->is_doubted);
+}
+END_TEST
+
+static bool is_info_of_lid12(const struct mad_request *q)
+{
+        return q->attribute == SMP_ATTR_PORT_INFO && q->route.lid.v == 12;
+}
+
+/* The first host has the LID of the second by now, which a sweep finds before NodeInfo is queried (late), or before the answer
+ * comes: what the first one counted is no sample of the second. */
+START_TEST(a_new_lid_before_the_check)
+{
+        bool is_late = _i;
+        struct mad_request q = {};
+        struct mad_result result;
+        usec_t now = START + INTERVAL;
+
+        nodes[1].ports[1].p_key_violations = 500;
+        run(START, now);
+        lids_are_swapped = true;
+        for (; !is_info_of_lid12(&q); now = MAX(now + 1, side.due(side.state)))
+                while (!is_info_of_lid12(&q) && side.next(side.state, now, &q)) {
+                        answer(&q, &result);
+                        if (is_late || !is_info_of_lid12(&q))
+                                side.result(side.state, now, &result);
+                }
+        ck_assert_int_eq(violation_poll_set_subnet(poll, now, make_subnet(0x1e)), 0);
+        if (!is_late)
+                side.result(side.state, now, &result);
+        run(now, now + 2 * INTERVAL);
+        for (unsigned i = 0; i < n_samples; i++)
+                ck_assert(samples[i].value != 500 || samples[i].port.node_guid.v == HOST(1));
+        assert_sample(HOST(1), 1, VIOLATION_P_KEY_VIOLATIONS, 16, 500);
+        assert_sample(HOST(2), 1, VIOLATION_P_KEY_VIOLATIONS, 16, 0);
 }
 END_TEST
 
@@ -1317,6 +1356,7 @@ int main(void)
         tcase_add_test(t, checks_who_is_plugged_in);
         tcase_add_test(t, checks_who_answers);
         tcase_add_test(t, another_switch_answers);
+        tcase_add_loop_test(t, a_new_lid_before_the_check, 0, 2);
         tcase_add_test(t, a_name_that_got_lost);
         tcase_add_test(t, a_check_that_got_lost);
         tcase_add_test(t, silent_ports_take_no_places);
