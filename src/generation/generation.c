@@ -134,16 +134,19 @@ static uint64_t digest_finding(const struct finding *f)
         return hash_bytes(h, f->text, strlen(f->text));
 }
 
-/* When out of memory or the list is full, nothing more is reported: most findings would be repetitions. */
+/* Of more findings than are kept, the oldest may be reported again: none may be lost. When out of memory, nothing is reported: most
+ * findings would be repetitions. */
 bool generation_reports(struct generation *g, const struct finding *finding)
 {
         uint64_t digest = digest_finding(finding);
 
-        for (uint32_t i = 0; i < g->n_reported; i++)
+        for (uint64_t i = 0; i < MIN(g->n_reported, (uint64_t) MAX_REPORTED); i++)
                 if (g->reported[i] == digest)
                         return false;
-        if (g->n_reported == MAX_REPORTED || VECTOR_GROW(NULL, g->reported, g->n_reported, g->allocated_reported) < 0)
+        if (!g->reported)
+                g->reported = calloc(MAX_REPORTED, sizeof(*g->reported));
+        if (!g->reported)
                 return false;
-        g->reported[g->n_reported++] = digest;
+        g->reported[g->n_reported++ % MAX_REPORTED] = digest;
         return true;
 }

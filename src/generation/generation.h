@@ -83,8 +83,8 @@ struct generation {
         const char *settings_bytes, *policy_bytes;
         size_t n_settings_bytes, n_policy_bytes;
 
-        uint64_t *reported;     /* malloc'ed; digests of findings that were logged */
-        uint32_t n_reported, allocated_reported;
+        uint64_t *reported;     /* malloc'ed; digests of the findings that were logged last; NULL: none was */
+        uint64_t n_reported;    /* findings that were logged */
         size_t n_refused;       /* errors of the last refusal by the planner that was logged; 0: it did not refuse */
         bool carried_out;       /* the result of its first sweep was logged */
         bool is_off_file;       /* partitions.yaml and pkeyd.yaml are not what is in force; shown for an undo only */
@@ -112,5 +112,6 @@ bool generation_equal(const struct generation *a, const struct generation *b);
 bool generation_has_policy(const struct generation *g, const char *bytes, size_t n);
 bool generation_has_settings(const struct generation *g, const char *bytes, size_t n);
 
-/* True the first time that it is called with such a finding: each is reported once for a generation. */
+/* True the first time that it is called with such a finding: each is reported once for a generation, or again after thousands of
+ * others. */
 bool generation_reports(struct generation *g, const struct finding *finding);

@@ -661,6 +661,8 @@ WRONGS += [
     Wrong("verbs-any-port-changed", VERBS, "if (port_guid.v == 0 || v->ports[i].about.port_guid.v == port_guid.v) {", "if (true) {"),
     Wrong("verbs-asks-all-the-time", VERBS, "v->asked_at = MAX(now, v->asked_at + ASK_GAP);", "v->asked_at = now;"),
     Wrong("verbs-the-wrong-table", VERBS, "                if (tables[i].port_guid.v == p->about.port_guid.v)\n", "                if (tables[i].port_guid.v)\n"),
+    Wrong("generation-reports-until-it-is-full", GENERATION, "        if (!g->reported)\n                return false;\n", "        if (!g->reported || g->n_reported >= MAX_REPORTED)\n                return false;\n"),
+    Wrong("generation-forgets-the-newest", GENERATION, "MIN(g->n_reported, (uint64_t) MAX_REPORTED)", "MIN(g->n_reported, (uint64_t) MAX_REPORTED - 1)"),
     Wrong("generation-keys-are-the-same", GENERATION, "m_keys_equal(a->m_keys, b->m_keys) && a->sm_key == b->sm_key;", "a->sm_key == b->sm_key;"),
     Wrong("generation-line-is-no-matter", GENERATION, "        h = hash_mix(h, f->where.line);\n", ""),
     Wrong("snapshot-not-asked-is-assumed", CONTROL_SNAPSHOT, "                        continue; /* was not queried */\n", "                        to->source = TABLE_ASSUMED;\n"),
