@@ -53,7 +53,7 @@ static struct rule random_member(struct sim *s)
         unsigned node, kind = prng_below(r, 40);
 
         do
-                node = prng_below(r, s->f.n_nodes);
+                node = prng_below(r, s->n_nodes);
         while (s->f.nodes[node].type != NODE_CA);
         if (kind == 0)
                 return (struct rule) { .kind = RULE_GROUP, .x = prng_below(r, 2) };

@@ -105,7 +105,7 @@ int fabsim_distance(const struct fabsim *f, struct fabsim_place to)
                 for (uint8_t p = 1; p <= f->nodes[node].num_ports; p++) {
                         if (is_self && p != f->self.port)
                                 continue;
-                        if (!fabsim_peer(f, (struct fabsim_place) { node, p }, &next))
+                        if (!fabsim_peer(f, (struct fabsim_place) { node, p }, &next) || f->nodes[next.node].is_forged)
                                 continue;
                         if (next.node == to.node && (next.port == to.port || to.port == 0))
                                 return distance[node] + 1;

@@ -66,6 +66,7 @@ struct fabsim_node {
         bool is_up;                     /* it answers and, if a switch, forwards */
         bool has_wide_errors;           /* its PMA: PortCountersExtended with error counters, of 64 bits */
         bool has_no_class_port_info;    /* its PMA refuses it */
+        bool is_forged;                 /* it is a lie: neither LIDs nor distances lead over it */
         struct fabsim_port ports[FABSIM_MAX_PORTS + 1]; /* by number; [0]: port 0 of a switch */
 };
 

@@ -46,7 +46,7 @@ static unsigned random_node(struct sim *s, enum node_type type)
         unsigned n;
 
         do
-                n = prng_below(&s->rng, s->f.n_nodes);
+                n = prng_below(&s->rng, s->n_nodes);
         while (s->f.nodes[n].type != type);
         return n;
 }

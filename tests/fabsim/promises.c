@@ -829,6 +829,23 @@ static void not_right(struct sim *s, const struct judgement *by, unsigned endpor
         sim_fail(s, "node %u port %u (beside node %u port %u) %s", at.node, at.port, leaf.node, leaf.port, what);
 }
 
+/* A port that was at its place all the time since it was found there last cannot be absent. */
+static void check_absent(struct sim *s, const struct process *p, const struct knowledge *k)
+{
+        for (unsigned i = 0; i < s->n_endports; i++) {
+                const struct seen_port *seen = &p->observer.ports[i];
+                const struct fabsim_place at = s->endports[i];
+                const struct knowledge_name name = { s->f.nodes[at.node].guid, at.port, KNOWLEDGE_ENDPORT };
+                uint32_t record = knowledge_find(k, name);
+
+                if (record == KNOWLEDGE_NONE || knowledge_get(k, record)->presence != KNOWLEDGE_ABSENT || seen->at == 0 ||
+                    s->is_gone[p->head - s->heads][i] || s->gone_at[p->head - s->heads][i] >= seen->began ||
+                    s->moved_at[i] >= seen->began)
+                        continue;
+                sim_fail(s, "process %u takes node %u port %u for absent, which is there", p->number, at.node, at.port);
+        }
+}
+
 /* After a sweep that reports success, everything that it could know is right. */
 void promises_swept(struct sim *s, const struct process *p)
 {
@@ -841,6 +858,8 @@ void promises_swept(struct sim *s, const struct process *p)
                   status->ports.unreachable);
         for (unsigned i = 0; by && i < s->n_tables; i++)
                 check_passed_on(s, p, &s->tables[i], p->last_result == SWEEP_DONE && status->ports.differ == 0);
+        if (status->knowledge)
+                check_absent(s, p, status->knowledge);
         if (p->last_result != SWEEP_DONE || !by || status->ports.differ || status->ports.unreachable ||
             by->intent.settings.mode == MODE_AUDIT)
                 return;

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Combined events, in some histories only: a cable that is moved while its host does not answer, two cables that are swapped,
- * the cable of a switch, and a hand-over between two edits of the policy. At random these would coincide only once in many
- * thousands of histories.
+ * the cable of a switch, a hand-over between two edits of the policy, and a device that answers as a switch. At random these would
+ * coincide only once in many thousands of histories.
  *
  * A separate generator chooses these histories and their events, so that all other histories are the same as without scenes.
  */
 
 #include <limits.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "sim.h"
 #include "util/cleanup.h"
 
 #define SALT UINT64_C(0x7363656e6500018d) /* with it no history that tests/fabsim/seeds had before is one of these */
+#define LIE_SALT UINT64_C(0x6c69617273000529) /* likewise, for histories with lies */
 
 enum scene_event {
         SCENE_MUTE,         /* x: endport, y: how */
@@ -24,7 +27,14 @@ enum scene_event {
         SCENE_LOOK,         /* a reload of what is in force: the whole fabric is discovered */
         SCENE_EDIT,
         SCENE_HAND_OVER,
+        SCENE_LIE,          /* x: endport, in whose place a device answers as a switch; y: which lie */
+        SCENE_CONFESS,      /* x: endport, which is back */
 };
+
+static bool goes_on(enum scene_event what)
+{
+        return what == SCENE_SPEAK || what == SCENE_PLUG || what == SCENE_PLUG_UPLINK || what == SCENE_CONFESS;
+}
 
 static struct event *at(struct sim *s, usec_t when, enum scene_event what, unsigned x)
 {
@@ -32,7 +42,7 @@ static struct event *at(struct sim *s, usec_t when, enum scene_event what, unsig
 
         e->what = what;
         e->x = x;
-        if (what == SCENE_SPEAK || what == SCENE_PLUG || what == SCENE_PLUG_UPLINK)
+        if (goes_on(what))
                 s->calm_at = MAX(s->calm_at, when + SIM_MAX_HOLD);
         return e;
 }
@@ -158,9 +168,186 @@ static void mute(struct sim *s, const struct event *e)
                 fabsim_port_at(&s->f, p)->mute = kinds[e->y % ELEMENTS(kinds)];
 }
 
-static bool goes_on(enum scene_event what)
+/* --- lies ------------------------------------------------------------------------------------------------------------ */
+
+/*
+ * A device in the place of a host answers as a switch. It is one or two nodes of the fabric that are forged: each invented link of
+ * theirs leads from them to a port, and that port leads to what is plugged in there; so the device passes on, and answers for, what
+ * is there. For the promises the host is unplugged: whether a device that lies about itself holds something cannot be known.
+ *
+ * Not told is what discovery/discovery.h lists as undetected: one device lies at a time, over one cable, which is none between
+ * switches. A switch whose identity it takes answers meanwhile: else only the liar answers as that one.
+ */
+
+enum lie {
+        LIE_INVENTS,        /* a switch, with links to ports of real ones */
+        LIE_COPIES,         /* it is one of the real switches */
+        LIE_COPIES_BEHIND,  /* ... which is behind an invented switch, with two links */
+        N_LIES,
+};
+
+#define FORGED_PORTS 12 /* as every switch here */
+
+/* A link that only this end names. */
+static void invent_link(struct sim *s, unsigned node, uint8_t number, struct fabsim_place to)
 {
-        return what == SCENE_SPEAK || what == SCENE_PLUG || what == SCENE_PLUG_UPLINK;
+        struct fabsim_port *p = &s->f.nodes[node].ports[number];
+
+        p->is_cabled = true;
+        p->peer_node = to.node;
+        p->peer_port = to.port;
+}
+
+/* A port of a real switch; mostly one that a host is plugged into. */
+static struct fabsim_place choose_claimed(struct sim *s, unsigned switch_or_any)
+{
+        struct prng *r = &s->lie_rng;
+        unsigned node = switch_or_any == UINT_MAX ? prng_below(r, count_switches(s)) : switch_or_any;
+        struct fabsim_place p = { node, (uint8_t) prng_between(r, 1, FORGED_PORTS) };
+
+        for (unsigned tries = 0; tries < 20 && prng_permille(r, 900); tries++) {
+                const struct fabsim_port *port = fabsim_port_at(&s->f, p);
+
+                if (port->is_cabled && s->f.nodes[port->peer_node].type != NODE_SWITCH)
+                        break;
+                p.port = (uint8_t) prng_between(r, 1, FORGED_PORTS);
+        }
+        return p;
+}
+
+static unsigned forge(struct sim *s, unsigned n)
+{
+        unsigned node = s->n_nodes + n;
+        struct fabsim_node *f = &s->f.nodes[node];
+
+        while (s->f.n_nodes <= node)
+                (void) fabsim_add_node(&s->f, NODE_SWITCH, FORGED_PORTS, 8, "MF0;forged:MQM8700/U1");
+        for (uint8_t i = 0; i <= FORGED_PORTS; i++)
+                f->ports[i].is_cabled = false;
+        f->is_forged = f->is_up = true;
+        return node;
+}
+
+/* Other switches than that which it is plugged into may not answer while the liar answers as them. */
+static unsigned invent_switch(struct sim *s, unsigned beside)
+{
+        unsigned node = forge(s, 0), links = prng_between(&s->lie_rng, 1, 4);
+
+        for (unsigned i = 0; i < links; i++)
+                invent_link(s, node, (uint8_t) prng_between(&s->lie_rng, 1, FORGED_PORTS),
+                            choose_claimed(s, s->copies_switches ? UINT_MAX : beside));
+        return node;
+}
+
+/* It answers for all of the hosts there, for some, or for none. */
+static void copy_links(struct sim *s, unsigned node, unsigned of)
+{
+        unsigned permille = prng_below(&s->lie_rng, 3) * 500;
+
+        for (uint8_t i = 1; i <= FORGED_PORTS; i++) {
+                const struct fabsim_port *p = &s->f.nodes[of].ports[i];
+
+                if (p->is_cabled && prng_permille(&s->lie_rng, permille))
+                        invent_link(s, node, i, (struct fabsim_place) { p->peer_node, p->peer_port });
+        }
+}
+
+static unsigned copy_switch(struct sim *s, unsigned n, unsigned of)
+{
+        unsigned node = forge(s, n);
+        struct fabsim_node *to = &s->f.nodes[node];
+        const struct fabsim_node *from = &s->f.nodes[of];
+
+        to->guid = from->guid;
+        to->partition_cap = (uint16_t) (from->partition_cap + prng_permille(&s->lie_rng, 150));
+        memcpy(to->description, from->description, sizeof(to->description));
+        for (uint8_t i = 0; i <= FORGED_PORTS; i++)
+                to->ports[i].guid = from->ports[i].guid;
+        to->ports[0].capacity = to->partition_cap;
+        to->ports[0].lid = from->ports[0].lid;
+        copy_links(s, node, of);
+        return node;
+}
+
+/* The invented switch has its own identity again. */
+static void disown(struct sim *s, unsigned node)
+{
+        struct fabsim_node *f = &s->f.nodes[node];
+
+        f->guid.v = UINT64_C(0x0002c90300800000) + s->counters.lies * 0x100;
+        f->partition_cap = f->ports[0].capacity = 8;
+        f->ports[0].lid.v = 0;
+        (void) snprintf(f->description, sizeof(f->description), "MF0;forged:MQM8700/U1");
+        for (uint8_t i = 0; i <= FORGED_PORTS; i++)
+                f->ports[i].guid = f->guid;
+}
+
+/* The node that answers where the cable of the host was, and through which of its ports. */
+static struct fabsim_place make_liar(struct sim *s, enum lie lie, unsigned beside)
+{
+        struct prng *r = &s->lie_rng;
+        unsigned of = prng_below(r, count_switches(s)), node, behind;
+
+        if (lie == LIE_COPIES) {
+                node = copy_switch(s, 0, of);
+                return (struct fabsim_place) { node, choose_claimed(s, of).port };
+        }
+        node = invent_switch(s, beside);
+        disown(s, node);
+        if (lie == LIE_COPIES_BEHIND) {
+                behind = copy_switch(s, 1, of);
+                for (unsigned i = 0; i < 2; i++)
+                        fabsim_connect(&s->f, node, (uint8_t) (2 + i), behind, choose_claimed(s, of).port);
+        }
+        return (struct fabsim_place) { node, 1 };
+}
+
+static bool may_lie(const struct sim *s, unsigned endport)
+{
+        const struct fabsim_port *p = &s->f.nodes[s->endports[endport].node].ports[s->endports[endport].port];
+
+        return s->n_liars == 0 && p->is_cabled && s->f.nodes[p->peer_node].type == NODE_SWITCH;
+}
+
+static void trace_cables(struct sim *s)
+{
+        for (unsigned n = 0; s->trace && n < s->f.n_nodes; n++)
+                for (uint8_t i = 1; i <= s->f.nodes[n].num_ports; i++) {
+                        const struct fabsim_port *p = &s->f.nodes[n].ports[i];
+
+                        if (p->is_cabled)
+                                sim_trace(s, "%snode %u (0x%016" PRIx64 ") port %u leads to node %u port %u",
+                                          s->f.nodes[n].is_forged ? "forged " : "", n, s->f.nodes[n].guid.v, i, p->peer_node, p->peer_port);
+                }
+}
+
+static void tell(struct sim *s, const struct event *e)
+{
+        struct fabsim_place liar;
+
+        if (!may_lie(s, e->x))
+                return;
+        pull(s, s->endports[e->x], &s->was_at[e->x]);
+        s->n_liars = 1;
+        s->liar = e->x;
+        s->counters.lies++;
+        liar = make_liar(s, (enum lie) e->y, s->was_at[e->x].node);
+        fabsim_connect(&s->f, liar.node, liar.port, s->was_at[e->x].node, s->was_at[e->x].port);
+        s->cables_moved_at = s->now;
+        trace_cables(s);
+}
+
+static void confess(struct sim *s, unsigned endport)
+{
+        struct fabsim_place p = s->was_at[endport];
+
+        if (s->n_liars == 0 || s->liar != endport)
+                return;
+        s->n_liars = 0;
+        for (unsigned i = s->n_nodes; i < s->f.n_nodes; i++)
+                s->f.nodes[i].is_up = false;
+        fabsim_port_at(&s->f, p)->is_cabled = false;
+        plug(s, s->endports[endport], p);
 }
 
 void scenes_event(struct sim *s, const struct event *e)
@@ -199,6 +386,12 @@ void scenes_event(struct sim *s, const struct event *e)
                 break;
         case SCENE_HAND_OVER:
                 world_hand_over(s);
+                break;
+        case SCENE_LIE:
+                tell(s, e);
+                break;
+        case SCENE_CONFESS:
+                confess(s, e->x);
                 break;
         }
 }
@@ -287,12 +480,56 @@ static void hand_over(struct sim *s, struct prng *r, usec_t when)
         edit_after(s, r, when);
 }
 
+/* The liar comes, and goes after a while. */
+static void lie_for_a_while(struct sim *s, struct prng *r, usec_t when, unsigned kinds)
+{
+        unsigned host = choose_host(s, r, UINT_MAX);
+        usec_t until = when + USEC_PER_SEC + seconds(r, prng_permille(r, 500) ? 10 : 80);
+
+        if (host == UINT_MAX)
+                return;
+        at(s, when, SCENE_LIE, host)->y = prng_below(r, kinds);
+        (void) at(s, until, SCENE_CONFESS, host);
+        (void) at(s, when + seconds(r, 2), SCENE_LOOK, 0);
+        edit_after(s, r, when);
+        s->quiet_at = MAX(s->quiet_at, until);
+}
+
+static bool is_any_switch_hidden(const struct sim *s)
+{
+        for (unsigned i = 0; i < s->n_endports; i++)
+                if (s->endports[i].port == 0 && (keys_hide(s, i) || keys_are_wrong(s, s->endports[i])))
+                        return true;
+        return false;
+}
+
+/* Where answers may be lost, so may be those of the switch whose identity is taken: then only the liar answers as that one. */
+static void make_lies(struct sim *s)
+{
+        struct prng r = { .state = s->seed ^ LIE_SALT };
+        unsigned kinds;
+
+        if (prng_below(&r, 8) != 0 || s->use_directed_routes || count_switches(s) < 2)
+                return;
+        kinds = prng_permille(&r, 300) || is_any_switch_hidden(s) ? LIE_INVENTS + 1 : N_LIES;
+        if (kinds == N_LIES)
+                s->faults = (struct faults) { .kill = s->faults.kill, .trigger = s->faults.trigger, .slow = s->faults.slow };
+        s->copies_switches = kinds == N_LIES;
+        for (unsigned n = prng_between(&r, 2, 4); n > 0; n--)
+                lie_for_a_while(s, &r, prng_permille(&r, 300) ? seconds(&r, 15) : 15 * USEC_PER_SEC + seconds(&r, 90), kinds);
+        s->end_at = s->quiet_at + 900 * USEC_PER_SEC;
+        s->calm_at = MAX(s->calm_at, s->quiet_at + SIM_MAX_HOLD);
+        s->lie_rng = r;
+}
+
 void scenes_make(struct sim *s)
 {
         struct prng r = { .state = s->seed ^ SALT };
 
-        if (prng_below(&r, 8) != 0)
+        if (prng_below(&r, 8) != 0) {
+                make_lies(s);
                 return;
+        }
         for (unsigned n = prng_between(&r, 1, 3); n > 0; n--) {
                 usec_t when = 15 * USEC_PER_SEC + seconds(&r, 90);
                 unsigned kind = prng_below(&r, 3);

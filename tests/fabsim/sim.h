@@ -552,6 +552,7 @@ struct sim_counters {
         uint64_t leases_failed, leases_refused;
         uint64_t leases_restored, leases_expired;
         uint64_t passed_on, passed_back, unanswered, carried_out_again, leases_unstored, taken_over;
+        uint64_t lies;
 };
 
 /* The M_Key of an endport, and that in m_key_file. */
@@ -578,6 +579,7 @@ struct sim {
         enum settings_role role;
         bool mirrors;
         usec_t handed_over_at;
+        unsigned n_nodes;        /* without those that are forged */
         uint16_t next_lid;
         unsigned next_host;      /* an unused name */
         unsigned host_of[FABSIM_MAX_NODES], device_of[FABSIM_MAX_NODES]; /* the present names of CAs */
@@ -595,6 +597,10 @@ struct sim {
         bool shares_store;
         struct sim_mailbox mailbox;
         struct sim_ledger ledger;
+        struct prng lie_rng;
+        bool copies_switches;    /* switches always answer */
+        unsigned n_liars;        /* that lie now */
+        unsigned liar;           /* the endport whose cable the liar has */
         struct fabsim_place was_at[SIM_MAX_ENDPORTS]; /* the place of the cable that a scene last pulled */
         struct intent intents[SIM_MAX_INTENTS];
         unsigned n_intents;

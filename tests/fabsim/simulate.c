@@ -233,13 +233,15 @@ static void print_totals(const struct totals *t)
                " edited, %" PRIu64 " given index 0, %" PRIu64 " renewed, %" PRIu64 " released, %" PRIu64
                " not granted, %" PRIu64 " requests refused, %" PRIu64 " leases restored, %" PRIu64 " ended by their time, %" PRIu64
                " requests passed on, %" PRIu64 " passed back, %" PRIu64 " without an answer, %" PRIu64 " carried out again, %" PRIu64
-               " not stored in time, %" PRIu64 " take-overs\n",
+               " not stored in time, %" PRIu64 " take-overs",
                t->n_seeds, c->events, c->frames, c->sets, c->opensm_writes, c->pairs_checked, c->sweeps, c->verified,
                c->passed_on_checked, c->kills, c->reloads, c->hand_overs, c->converged, c->refused, c->unconverged,
                c->waited, c->confirmed, c->undone, c->lease_requests, c->leases_granted, c->leases_partial, c->leases_edited,
                c->leases_at_index0, c->leases_renewed, c->leases_released, c->leases_failed, c->leases_refused, c->leases_restored,
                c->leases_expired, c->passed_on, c->passed_back, c->unanswered, c->carried_out_again, c->leases_unstored,
                c->taken_over);
+        printf(", %" PRIu64 " lies", c->lies);
+        printf("\n");
         (void) fflush(stdout);
 }
 

@@ -52,8 +52,8 @@ static void check_outstanding(struct sim *s, const struct process *p, const stru
                 return;
         if (!frame->directed && s->lid_moved_at[world_endport_at(s, at)] >= p->adopted.began)
                 return; /* it is for another port, that had this LID */
-        if (frame->directed && s->cables_moved_at >= MIN(p->stage_began, p->adopted.began))
-                return; /* ... or that was at the end of this route */
+        if (frame->directed && (s->n_liars > 0 || s->cables_moved_at >= MIN(p->stage_began, p->adopted.began)))
+                return; /* ... or that was at the end of this route; or a liar passes it on */
         if (s->outstanding[at.node][at.port].is_out && s->outstanding[at.node][at.port].process == p->number &&
             s->outstanding[at.node][at.port].tid != tid && s->outstanding[at.node][at.port].until > s->now)
                 sim_fail(s, "two MADs outstanding to node %u port %u", at.node, at.port);
@@ -157,6 +157,16 @@ static struct basis make_basis(const struct sim *s, const struct process *p, con
         return basis;
 }
 
+static void check_frame(struct sim *s, struct process *p, const struct mad_frame *frame, struct fabsim_place at)
+{
+        observer_sent(s, p, frame, at, is_again(s, p, frame, at));
+        check_outstanding(s, p, frame, at);
+        check_target(s, p, frame, at);
+        keys_check_frame(s, p, frame, at);
+        if (frame->mad[3] == MAD_SET)
+                check_set(s, p, frame, at);
+}
+
 void wire_send(struct sim *s, struct process *p, const struct mad_frame *frame)
 {
         struct fabsim_place at = {};
@@ -172,12 +182,8 @@ void wire_send(struct sim *s, struct process *p, const struct mad_frame *frame)
                 return;
         }
         trace_frame(s, "send", frame, at);
-        observer_sent(s, p, frame, at, is_again(s, p, frame, at));
-        check_outstanding(s, p, frame, at);
-        check_target(s, p, frame, at);
-        keys_check_frame(s, p, frame, at);
-        if (frame->mad[3] == MAD_SET)
-                check_set(s, p, frame, at);
+        if (!s->f.nodes[at.node].is_forged)
+                check_frame(s, p, frame, at);
         if (!s->quiet && prng_permille(&s->rng, s->faults.kill))
                 p->killed = true;
         if (prng_permille(&s->rng, s->faults.lose_request)) {
@@ -298,7 +304,7 @@ void wire_arrive(struct sim *s, struct event *e)
                 return;
         s->f.self = s->heads[e->process == 1].place; /* pkeyctl is on the first one */
         answered = fabsim_answer(&s->f, s->now, e->place, &e->frame, &answer);
-        if (is_set)
+        if (is_set && !s->f.nodes[e->place.node].is_forged)
                 promises_changed(s, e->data, e, target);
         if (!answered)
                 return;
@@ -314,7 +320,7 @@ void wire_arrive(struct sim *s, struct event *e)
 void wire_answered(struct sim *s, struct process *p, const struct event *e)
 {
         forget_outstanding(s, p, mad_frame_tid(&e->frame));
-        if ((mad_get_field((void *) e->frame.mad, 0, IB_MAD_STATUS_F) & 0x7fff) == 0)
+        if (!s->f.nodes[e->place.node].is_forged && (mad_get_field((void *) e->frame.mad, 0, IB_MAD_STATUS_F) & 0x7fff) == 0)
                 observer_answered(s, p, e);
 }
 

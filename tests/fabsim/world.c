@@ -231,6 +231,7 @@ void world_make(struct sim *s)
         for (unsigned i = 0; i < n_switches; i++)
                 fill_table(s, &s->f.nodes[i].ports[0]);
         make_hosts(s, n_switches);
+        s->n_nodes = s->f.n_nodes;
         name_endports(s);
         choose_faults(s);
         make_heads(s, n_switches);
@@ -592,6 +593,12 @@ static bool is_head(const struct sim *s, unsigned node)
         return false;
 }
 
+/* Else it cannot be known that a device which answers as this switch lies. */
+static bool must_answer(const struct sim *s, unsigned node)
+{
+        return s->copies_switches && s->f.nodes[node].type == NODE_SWITCH;
+}
+
 static void node_moved(struct sim *s, unsigned node)
 {
         for (uint8_t p = 0; p <= s->f.nodes[node].num_ports; p++)
@@ -600,10 +607,10 @@ static void node_moved(struct sim *s, unsigned node)
 
 static void go_down(struct sim *s, const struct event *e, bool reboots)
 {
-        unsigned node = e->x % s->f.n_nodes;
+        unsigned node = e->x % s->n_nodes;
         struct fabsim_place at;
 
-        if (is_head(s, node) || !s->f.nodes[node].is_up)
+        if (is_head(s, node) || !s->f.nodes[node].is_up || must_answer(s, node))
                 return;
         if (reboots) {
                 reboot(s, node);
@@ -632,7 +639,7 @@ static void rival_writes(struct sim *s, const struct event *e)
 
 static void rename_host(struct sim *s, unsigned x)
 {
-        unsigned node = x % s->f.n_nodes;
+        unsigned node = x % s->n_nodes;
 
         if (s->f.nodes[node].type != NODE_CA || s->next_host >= MAX_HOSTS_NAMED)
                 return;
@@ -644,7 +651,7 @@ static void rename_host(struct sim *s, unsigned x)
 /* Another node takes the name of this one, which keeps it. */
 static void claim_name(struct sim *s, const struct event *e)
 {
-        unsigned node = e->x % s->f.n_nodes, other = e->y % s->f.n_nodes;
+        unsigned node = e->x % s->n_nodes, other = e->y % s->n_nodes;
 
         if (node == other || s->f.nodes[node].type != NODE_CA || s->f.nodes[other].type != NODE_CA)
                 return;
@@ -687,7 +694,7 @@ static void mute(struct sim *s, const struct event *e)
         unsigned endport = e->x % s->n_endports, how_long = e->y / 4 % 10;
         struct fabsim_place at = s->endports[endport];
 
-        if (is_head(s, at.node) || at.node == s->f.sm.node)
+        if (is_head(s, at.node) || at.node == s->f.sm.node || must_answer(s, at.node))
                 return;
         fabsim_port_at(&s->f, at)->mute = kinds[e->y % 4];
         if (how_long > 0)
@@ -703,7 +710,7 @@ enum fate {
 
 static void unplug(struct sim *s, const struct event *e)
 {
-        unsigned node = e->x % s->f.n_nodes;
+        unsigned node = e->x % s->n_nodes;
 
         if (is_head(s, node) || node == s->f.sm.node || s->f.nodes[node].type != NODE_CA || !s->f.nodes[node].is_up)
                 return;
@@ -751,6 +758,8 @@ static void protect(struct sim *s, const struct event *e)
         struct fabsim_place at = s->endports[e->x % s->n_endports];
         struct fabsim_port *p = fabsim_port_at(&s->f, at);
 
+        if (must_answer(s, at.node))
+                return;
         p->m_key = 0x5ec4e7;
         p->m_key_protection = e->y % 4;
         p->m_key_lease = (uint16_t) (e->y % 2 ? 20 : 0);
@@ -1028,11 +1037,11 @@ void world_be_quiet(struct sim *s)
         s->quiet = true;
         s->now = MAX(s->now, s->quiet_at);
         s->faults = (struct faults) {};
-        for (unsigned n = 0; n < s->f.n_nodes; n++)
+        for (unsigned n = 0; n < s->n_nodes; n++)
                 for (uint8_t p = 0; p <= s->f.nodes[n].num_ports; p++)
                         s->f.nodes[n].ports[p].swallows.v = 0;
         keys_restore(s);
-        for (unsigned n = 0; n < s->f.n_nodes; n++) {
+        for (unsigned n = 0; n < s->n_nodes; n++) {
                 if (s->f.nodes[n].is_up || s->is_lost[n])
                         continue;
                 s->f.nodes[n].is_up = true;
