@@ -13,7 +13,8 @@ totals=(seeds events MADs Sets 'writes of OpenSM' 'pairs checked' sweeps 'tables
         'ends of processes' reloads hand-overs converged refused 'converged but for ports without their M_Key' 'changes waited' confirmed undone
         'requests for leases' granted 'granted in part' edited 'given index 0' renewed released 'not granted' 'requests refused' 'leases restored'
         'ended by their time' 'requests passed on' 'passed back' 'without an answer' 'carried out again' 'not stored in time' take-overs
-        lies)
+        lies
+        'clocks set' 'boots of head nodes')
 undo_seeds=$((1 << 40)) # from here on, see SIM_UNDO_SEEDS
 lease_seeds=$((1 << 41)) # from here on, see SIM_LEASE_SEEDS
 share_seeds=$((1 << 42)) # from here on, see SIM_SHARE_SEEDS

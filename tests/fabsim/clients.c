@@ -528,6 +528,12 @@ static void doubt(struct head *h)
         }
 }
 
+static void rests_follow_clock(const struct sim *s, struct sim_books *books)
+{
+        for (unsigned b = 0; b < SIM_BASES; b++)
+                books->rests_until[b] -= MIN(books->rests_until[b], clocks_slack(s));
+}
+
 void clients_start(struct sim *s, struct process *p)
 {
         struct head *h = p->head;
@@ -540,6 +546,7 @@ void clients_start(struct sim *s, struct process *p)
         if (h->lease_store_life != h->store->life)
                 memset(h->books.rests_until, 0, sizeof(h->books.rests_until));
         h->lease_store_life = h->store->life;
+        rests_follow_clock(s, &h->books);
         for (unsigned i = 0; i < SIM_LEASE_IDS; i++)
                 if (h->books.leases[i].state != SIM_LEASE_ABSENT && prng_permille(&s->lease_rng, 500))
                         world_ask_again(s, (unsigned) (h - s->heads), i, s->now + prng_below(&s->lease_rng, 1000000));
@@ -561,8 +568,16 @@ static void take_over(struct sim *s, struct process *p)
                 p->head->books = p->loaded;
         sim_trace(s, "process %u takes over%s", p->number, p->has_loaded ? " by what it loaded" : "");
         p->has_loaded = false;
+        rests_follow_clock(s, &p->head->books);
         doubt(p->head);
         s->counters.taken_over++;
+}
+
+/* Its time goes on by the wall clock, perhaps another one than before. */
+static void follow_clock(const struct sim *s, struct sim_lease *book)
+{
+        book->ends_first -= MIN(book->ends_first, book->ends_first == USEC_INFINITY ? 0 : clocks_slack(s));
+        book->ends_last += book->ends_last == USEC_INFINITY ? 0 : clocks_slack(s);
 }
 
 /* What was granted is there; of everything else what was stored last. */
@@ -571,6 +586,7 @@ static void restore(struct sim *s, struct process *p, struct sim_lease *book, un
         struct leased is = {};
 
         book->is_ended = book->is_ended && !lease;
+        follow_clock(s, book);
         if (lease)
                 is = leased_of(s, lease);
         if (!book->is_uncertain && (lease ? book->state == SIM_LEASE_ABSENT : book->state != SIM_LEASE_ABSENT))

@@ -2,6 +2,7 @@
 /* The files and the store of a head node, which outlive pkeyd. */
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -150,12 +151,13 @@ struct remembered *head_read_store(const struct sim_store *store, const char *bo
         return m;
 }
 
-static const char *boot_of(const struct sim *s, const struct head *h)
+static const char *boot_of(const struct sim *s, struct head *h)
 {
-        return h == s->heads ? "boot of the first" : "boot of the second";
+        (void) snprintf(h->boot, sizeof(h->boot), "boot %u of the %s", h->n_boots, h == s->heads ? "first" : "second");
+        return h->boot;
 }
 
-static struct remembered *load(struct sim *s, const struct head *h)
+static struct remembered *load(struct sim *s, struct head *h)
 {
         struct remembered *m = head_read_store(h->store, boot_of(s, h));
 
@@ -328,7 +330,7 @@ void head_confirm(struct sim *s, struct head *h)
         g.number = m->generation;
         g.n_policy_bytes = m->files.policy_size;
         g.facts = m->files.facts;
-        g.facts.confirmed = s->now / USEC_PER_SEC + 1;
+        g.facts.confirmed = clocks_wall(s, h) / USEC_PER_SEC;
         store_transaction_init(&t, a);
         records_put_facts(&t, &g);
         commit(s, h, &t);
@@ -352,7 +354,7 @@ bool head_vouch(struct sim *s, struct head *h, unsigned endport)
                 record = knowledge_find(m->knowledge,
                                         (struct knowledge_name) { s->f.nodes[at.node].guid, at.port, KNOWLEDGE_ENDPORT });
         vouched = record != KNOWLEDGE_NONE && knowledge_get(m->knowledge, record)->presence != KNOWLEDGE_THERE &&
-                  knowledge_vouch(m->knowledge, record, "admin", s->now / USEC_PER_SEC) == 0;
+                  knowledge_vouch(m->knowledge, record, "admin", clocks_wall(s, h) / USEC_PER_SEC) == 0;
         if (vouched) {
                 store_transaction_init(&t, a);
                 knowledge_store(m->knowledge, m->boot, &t);

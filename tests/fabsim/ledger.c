@@ -216,7 +216,7 @@ static void see_new(struct sim *s, struct sim_stored_generation *g, enum origin_
                          before->number);
         if (g->undoes > 0 && before)
                 check_undo(s, g, before);
-        if (by == ORIGIN_TIMEOUT && (!before || !before->waits || s->now + SLACK < before->waits_until))
+        if (by == ORIGIN_TIMEOUT && (!before || !before->waits || s->now + SLACK + clocks_slack(s) < before->waits_until))
                 sim_fail(s, "generation %" PRIu64 " is undone before its time is over", g->undoes);
         s->counters.undone += g->undoes > 0;
         s->counters.waited += g->waits;
@@ -324,7 +324,7 @@ void ledger_settled(struct sim *s, const struct process *p)
                 return;
         if (g->number != s->ledger.last)
                 sim_fail(s, "process %u has generation %" PRIu64 " in force, and the store %" PRIu64, p->number, g->number, s->ledger.last);
-        if (last && last->waits && s->now > last->waits_until + 90 * USEC_PER_SEC)
+        if (last && last->waits && s->now > last->waits_until + 90 * USEC_PER_SEC + clocks_slack(s))
                 sim_fail(s, "generation %" PRIu64 " still waits to be confirmed", last->number);
         if (s->ledger.unanswered > 0 && control_get_status(p->control)->writing)
                 sim_fail(s, "request %" PRIu64 " has no answer, although a head node writes", s->ledger.unanswered);

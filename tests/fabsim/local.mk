@@ -47,7 +47,7 @@ tests_fabsim_bench_window_LDADD = libpkeyd-core.la
 # Histories of control and everything below it, in virtual time.
 check_PROGRAMS += tests/fabsim/simulate
 tests_fabsim_simulate_SOURCES = tests/fabsim/simulate.c tests/fabsim/sim.h tests/fabsim/events.c tests/fabsim/events.h \
-	tests/fabsim/prng.h tests/fabsim/world.c tests/fabsim/scenes.c tests/fabsim/intent.c tests/fabsim/keys.c tests/fabsim/head.c \
+	tests/fabsim/prng.h tests/fabsim/world.c tests/fabsim/scenes.c tests/fabsim/intent.c tests/fabsim/clocks.c tests/fabsim/keys.c tests/fabsim/head.c \
 	tests/fabsim/opensm.c tests/fabsim/process.c tests/fabsim/wire.c tests/fabsim/observer.c \
 	tests/fabsim/promises.c tests/fabsim/clients.c tests/fabsim/mailbox.c tests/fabsim/ledger.c \
 	tests/unit/fail_alloc.c tests/unit/fail_alloc.h $(FABSIM_FABRIC)

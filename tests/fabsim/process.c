@@ -46,6 +46,7 @@ void process_start(struct sim *s, struct process *p, struct head *h, enum contro
         p->head = h;
         p->goal = goal;
         p->life = ++s->last_life;
+        clocks_start(s, h);
         h->started_at = s->now;
         p->stood_by_at = 0;
         if (sim_passes_on(s) && h->is_cut_off)
@@ -515,7 +516,7 @@ static void act(struct sim *s, struct process *p, const struct control_action *a
                 mad_dispatcher_start(p->port, action->stage);
                 return;
         case CONTROL_ABANDON_STAGE:
-                mad_dispatcher_abandon(p->port, s->now);
+                mad_dispatcher_abandon(p->port, clocks_now(s, p->head));
                 wire_abandoned(s, p);
                 return;
         case CONTROL_CLOSE_PORT:
@@ -602,9 +603,9 @@ static void post(struct sim *s, struct process *p, struct control_event *event)
         enum control_event_kind kind = event->kind;
         int r;
 
-        event->wall = s->now + UINT64_C(1700000000) * USEC_PER_SEC;
+        event->wall = clocks_wall(s, p->head);
         fail_alloc_enter();
-        r = control_event(p->control, s->now, event);
+        r = control_event(p->control, clocks_now(s, p->head), event);
         fail_alloc_leave();
         if (r < 0 && control_get_status(p->control)->state != CONTROL_ENDED)
                 sim_fail(s, "event %d was not expected in state %d", (int) kind,
@@ -631,7 +632,7 @@ static bool next_send(struct sim *s, struct process *p, struct mad_frame *ret)
         bool is_one;
 
         fail_alloc_enter();
-        is_one = mad_dispatcher_next_send(p->port, s->now, ret);
+        is_one = mad_dispatcher_next_send(p->port, clocks_now(s, p->head), ret);
         fail_alloc_leave();
         return is_one;
 }
@@ -642,7 +643,7 @@ static void take_turn(struct sim *s, struct process *p)
 
         while (!p->killed && !s->failed && next_send(s, p, &frame)) {
                 if (!s->quiet && prng_permille(&s->rng, s->faults.send_fails))
-                        mad_dispatcher_send_failed(p->port, s->now, &frame, ENOBUFS);
+                        mad_dispatcher_send_failed(p->port, clocks_now(s, p->head), &frame, ENOBUFS);
                 else
                         wire_send(s, p, &frame);
         }
@@ -700,6 +701,7 @@ usec_t process_due(const struct process *p)
         usec_t due = p->control ? control_due(p->control) : USEC_INFINITY;
 
         due = p->port ? MIN(due, mad_dispatcher_due(p->port)) : due;
+        due = p->head ? clocks_virtual(p->head, due) : due;
         return due == USEC_INFINITY ? due : MAX(due, p->paused_until);
 }
 
@@ -719,9 +721,9 @@ void process_tick(struct sim *s, struct process *p)
 {
         struct control_event event = { .kind = CONTROL_EVENT_DUE };
 
-        if (p->port && s->now >= mad_dispatcher_due(p->port))
+        if (p->port && clocks_now(s, p->head) >= mad_dispatcher_due(p->port))
                 turn(s, p);
-        if (p->control && s->now >= control_due(p->control))
+        if (p->control && clocks_now(s, p->head) >= control_due(p->control))
                 feed(s, p, &event);
 }
 
@@ -733,7 +735,7 @@ void process_receive(struct sim *s, struct process *p, const struct event *e)
                 return;
         mad_dispatcher_get_counters(p->port, &before);
         fail_alloc_enter();
-        mad_dispatcher_receive(p->port, s->now, &e->frame);
+        mad_dispatcher_receive(p->port, clocks_now(s, p->head), &e->frame);
         fail_alloc_leave();
         mad_dispatcher_get_counters(p->port, &after);
         if (after.answered + after.busy > before.answered + before.busy)

@@ -7,6 +7,7 @@
  *     world.c     a random fabric, and random events: other writers, reboots, cables, names, edits of the policy
  *     scenes.c    combined events, in some histories: cables that are moved while a host does not answer
  *     intent.c    random policies and settings as data, their text, and their meaning (an independent oracle)
+ *     clocks.c    the clocks of the head nodes
  *     keys.c      M_Keys of the ports, and those in pkeyd's file
  *     head.c      a head node: its files, its store, its lock, and its ports as its kernel shows them
  *     opensm.c    the OpenSM of a head node, which reads its file at random times and writes tables
@@ -39,6 +40,7 @@
 #define SIM_LEASE_SEEDS    (UINT64_C(1) << 41) /* ... and pools, and clients that ask for leases */
 #define SIM_LEASE_CALM     (100 * USEC_PER_SEC) /* after the last request for a lease its time is over, or it has none */
 #define SIM_MAX_ENDPORTS   40
+#define SIM_MAX_CONFIRM    (60 * USEC_PER_SEC)
 #define SIM_MAX_HOLD       (50 * USEC_PER_SEC) /* absent_hold */
 #define SIM_BASES          14 /* in all tables and policies of a simulation */
 #define SIM_MAX_POOLS      2
@@ -364,6 +366,9 @@ struct head {
         } in_force[SIM_MAX_GENERATIONS]; /* each at its number % size */
         uint64_t waits;             /* the generation that waits to be confirmed; 0: none */
         usec_t waits_until;
+        int64_t monotonic, wall;    /* its clocks, less virtual time */
+        unsigned n_boots;
+        char boot[32];
 };
 
 /* --- processes ------------------------------------------------------------------------------------------------------- */
@@ -553,6 +558,7 @@ struct sim_counters {
         uint64_t leases_restored, leases_expired;
         uint64_t passed_on, passed_back, unanswered, carried_out_again, leases_unstored, taken_over;
         uint64_t lies;
+        uint64_t clocks_set, boots;
 };
 
 /* The M_Key of an endport, and that in m_key_file. */
@@ -593,6 +599,9 @@ struct sim {
         char *neighbors;         /* OpenSM's file of links; NULL: none */
         bool has_moved_cables;   /* since then */
         struct prng scene_rng;
+        struct prng clock_rng;
+        bool boots_again;        /* a head node, before its pkeyd starts */
+        int64_t first_wall, last_wall; /* the least and the most that a wall clock ever had */
         struct prng undo_rng, lease_rng, share_rng, mail_rng;
         bool shares_store;
         struct sim_mailbox mailbox;
@@ -758,6 +767,18 @@ void clients_settled(struct sim *s, const struct process *p);
 /* scenes.c */
 void scenes_make(struct sim *s);
 void scenes_event(struct sim *s, const struct event *e);
+
+/* clocks.c */
+void clocks_make(struct sim *s);
+void clocks_event(struct sim *s, const struct event *e);
+/* A process starts on this head node. */
+void clocks_start(struct sim *s, struct head *h);
+/* The monotonic clock of a head node; and such a time in virtual time. */
+usec_t clocks_now(const struct sim *s, const struct head *h);
+usec_t clocks_virtual(const struct head *h, usec_t monotonic);
+usec_t clocks_wall(const struct sim *s, const struct head *h);
+/* How much longer or shorter a time may be that is counted by several wall clocks, or by one that is set meanwhile. */
+usec_t clocks_slack(const struct sim *s);
 
 /* keys.c */
 void keys_make(struct sim *s);

@@ -99,6 +99,9 @@ static void happen(struct sim *s, struct event *e)
         case EVENT_SCENE:
                 scenes_event(s, e);
                 break;
+        case EVENT_CLOCK:
+                clocks_event(s, e);
+                break;
         case EVENT_MAIL:
                 mailbox_event(s, e);
                 break;
@@ -191,6 +194,7 @@ static bool simulate(struct sim *s, uint64_t seed, bool trace, unsigned fail_in_
         world_make(s);
         keys_make(s);
         scenes_make(s);
+        clocks_make(s);
         lives = lives_with[s->writer];
         while (lives && !s->failed && s->now < s->end_at && !is_settled(s))
                 step(s);
@@ -241,6 +245,7 @@ static void print_totals(const struct totals *t)
                c->leases_expired, c->passed_on, c->passed_back, c->unanswered, c->carried_out_again, c->leases_unstored,
                c->taken_over);
         printf(", %" PRIu64 " lies", c->lies);
+        printf(", %" PRIu64 " clocks set, %" PRIu64 " boots of head nodes", c->clocks_set, c->boots);
         printf("\n");
         (void) fflush(stdout);
 }
