@@ -14,7 +14,8 @@ totals=(seeds events MADs Sets 'writes of OpenSM' 'pairs checked' sweeps 'tables
         'requests for leases' granted 'granted in part' edited 'given index 0' renewed released 'not granted' 'requests refused' 'leases restored'
         'ended by their time' 'requests passed on' 'passed back' 'without an answer' 'carried out again' 'not stored in time' take-overs
         lies
-        'clocks set' 'boots of head nodes')
+        'clocks set' 'boots of head nodes'
+        'loads failed')
 undo_seeds=$((1 << 40)) # from here on, see SIM_UNDO_SEEDS
 lease_seeds=$((1 << 41)) # from here on, see SIM_LEASE_SEEDS
 share_seeds=$((1 << 42)) # from here on, see SIM_SHARE_SEEDS
@@ -61,7 +62,7 @@ some() {
 
 some 1 "$seeds" " (changes waited|confirmed|undone|$leases|$passed)$"
 some $undo_seeds $((seeds * 2 / 10)) " ($leases|$passed)$"
-some $lease_seeds $((seeds / 10)) " ($passed|not stored in time)$"
+some $lease_seeds $((seeds / 10)) " ($passed|not stored in time|loads failed)$"
 some $share_seeds $((seeds / 10)) " (changes waited|confirmed|undone|indexes passed on|$leases|$passed)$"
-some $pass_seeds $((seeds / 10)) ' (writes of OpenSM|indexes passed on)$'
+some $pass_seeds $((seeds / 10)) ' (writes of OpenSM|indexes passed on|loads failed)$'
 exit 0

@@ -104,6 +104,44 @@ struct generation *head_load(struct sim *s, struct head *h, struct findings *fin
         return r == 0 && r_policy == 0 ? STEAL(g) : NULL;
 }
 
+/* --- whether a store can be read -------------------------------------------------------------------------------------- */
+
+#define LOAD_SALT UINT64_C(0x6c6f616400000269) /* no history that tests/fabsim/seeds had before is one of these */
+
+void head_schedule(struct sim *s)
+{
+        struct prng *r = &s->load_rng;
+
+        r->state = s->seed ^ LOAD_SALT;
+        if (prng_below(r, 8) != 0 || sim_has_leases(s))
+                return;
+        for (unsigned n = prng_between(r, 1, 6); n > 0; n--) {
+                usec_t at = prng_permille(r, 300) ? 0 : prng_next(r) % s->quiet_at;
+                unsigned head = prng_below(r, s->n_heads);
+                struct event *works;
+
+                events_add(&s->events, at, EVENT_STORE)->x = head;
+                at += prng_below(r, prng_permille(r, 500) ? 3000 : 60000) * USEC_PER_MSEC;
+                works = events_add(&s->events, at, EVENT_STORE);
+                works->x = head;
+                works->y = true;
+        }
+}
+
+void head_event(struct sim *s, const struct event *e)
+{
+        s->heads[e->x].store->is_unreadable = !e->y && !s->quiet;
+        sim_trace(s, "the store of head node %u can%s be read", e->x, s->heads[e->x].store->is_unreadable ? "not" : "");
+}
+
+bool head_can_load(struct sim *s, const struct head *h)
+{
+        bool fails = h->store->is_unreadable && prng_permille(&s->load_rng, 800);
+
+        s->counters.loads_failed += fails;
+        return !fails;
+}
+
 /* --- the store ------------------------------------------------------------------------------------------------------- */
 
 static void store_carry_out(struct sim_store *store, const struct store_op *op)
@@ -236,7 +274,8 @@ struct generation *head_load_undo(struct sim *s, struct head *h, const struct co
         struct stored_files files = {};
         struct generation *g = NULL;
 
-        if (h->store->fails || h->is_cut_off || !head_read_files(h->store, findings->arena, undo->number, &files)) {
+        if (h->store->fails || h->is_cut_off || !head_can_load(s, h) ||
+            !head_read_files(h->store, findings->arena, undo->number, &files)) {
                 (void) findings_error(findings, FINDING_HOST_STATE_DIR, NULL, "no generation %" PRIu64, undo->number);
         } else {
                 g = make_generation(s, files.policy.bytes, files.policy.n, files.settings.bytes, files.settings.n);
@@ -273,12 +312,12 @@ struct generation *head_load_at_start(struct sim *s, struct head *h, const struc
 void head_recall(struct sim *s, struct process *p, struct control_start *ret)
 {
         static const struct sim_store nothing = {};
-        bool is_unread = sim_passes_on(s) && p->head->is_cut_off; /* then pkeyd starts without a store */
+        bool is_unread = p->is_without_store || (sim_passes_on(s) && p->head->is_cut_off); /* then pkeyd starts without a store */
 
         ret->remembered = is_unread ? head_read_store(&nothing, boot_of(s, p->head)) : load(s, p->head);
-        if (p->goal == CONTROL_SERVE && ret->remembered->generation != p->head->waits)
+        if (!p->is_without_store && p->goal == CONTROL_SERVE && ret->remembered->generation != p->head->waits)
                 p->head->waits = 0; /* pkeyd was killed before it was stored */
-        for (unsigned i = 0; p->goal == CONTROL_SERVE && i < SIM_MAX_GENERATIONS; i++)
+        for (unsigned i = 0; !p->is_without_store && p->goal == CONTROL_SERVE && i < SIM_MAX_GENERATIONS; i++)
                 if (p->head->in_force[i].number > ret->remembered->generation)
                         p->head->in_force[i].number = 0; /* its number will be used again */
         p->store_version = p->head->store->version;
@@ -320,7 +359,8 @@ static void commit(const struct sim *s, struct head *h, const struct store_trans
 
 void head_confirm(struct sim *s, struct head *h)
 {
-        _cleanup_remembered_ struct remembered *m = is_locked(s, h) || h->store->fails || h->is_cut_off ? NULL : load(s, h);
+        bool is_usable = !is_locked(s, h) && !h->store->fails && !h->is_cut_off && head_can_load(s, h);
+        _cleanup_remembered_ struct remembered *m = is_usable ? load(s, h) : NULL;
         _cleanup_arena_ struct arena *a = arena_new();
         struct store_transaction t;
         struct generation g = {};
@@ -345,7 +385,7 @@ bool head_vouch(struct sim *s, struct head *h, unsigned endport)
         const struct fabsim_place at = s->endports[endport];
         const struct fabsim_port *port = fabsim_port_at(&s->f, at);
         _cleanup_arena_ struct arena *a = arena_new();
-        struct remembered *m = is_locked(s, h) ? NULL : load(s, h);
+        struct remembered *m = is_locked(s, h) || !head_can_load(s, h) ? NULL : load(s, h);
         struct store_transaction t;
         uint32_t record = KNOWLEDGE_NONE;
         bool vouched;
@@ -385,6 +425,8 @@ int head_store(struct sim *s, struct process *p, const struct store_transaction 
         struct sim_store *store = p->head->store;
         bool fails = store->fails;
 
+        if (p->is_without_store)
+                return -EIO;
         if (is_another(p))
                 return -EUCLEAN;
         if (s->shares_store && (p->head->is_cut_off || !head_has_lock(s, p))) {
@@ -461,6 +503,19 @@ static int take_lease(struct sim *s, struct process *p)
         return 0;
 }
 
+/* The generation in force had its number before the store could be read. */
+static void note_number(struct process *p, uint64_t last)
+{
+        const struct generation *g = p->goal == CONTROL_SERVE ? control_get_status(p->control)->in_force : NULL;
+        _cleanup_arena_ struct arena *a = arena_new();
+        struct stored_files f = {};
+
+        if (g && g->number > 0 && !g->audits && head_read_files(p->head->store, a, g->number, &f) &&
+            !generation_has_policy(g, f.policy.bytes, f.policy.n))
+                p->number_taken = last;
+        stored_files_done(&f);
+}
+
 static void load_changed(struct sim *s, struct process *p, struct control_lock *ret)
 {
         struct head *h = p->head;
@@ -468,8 +523,10 @@ static void load_changed(struct sim *s, struct process *p, struct control_lock *
         observer_load(p);
         clients_load(s, p);
         ret->changed = load(s, h);
-        if (!s->shares_store)
+        if (!s->shares_store) {
+                note_number(p, ret->changed->generation);
                 return;
+        }
         ret->by_other_head = h->store->last_writer && h->store->last_writer != h;
         if (ret->changed->policy)
                 ret->in_force = generation_of(s, h, ret->changed);
@@ -477,7 +534,7 @@ static void load_changed(struct sim *s, struct process *p, struct control_lock *
 
 void head_follow(struct sim *s, struct process *p, struct control_lock *ret)
 {
-        *ret = (struct control_lock) { .r = p->head->is_cut_off ? -EHOSTUNREACH : 0 };
+        *ret = (struct control_lock) { .r = p->head->is_cut_off ? -EHOSTUNREACH : head_can_load(s, p->head) ? 0 : -EIO };
         if (ret->r == 0 && p->followed_version != p->head->store->version)
                 load_changed(s, p, ret);
         p->followed_version = p->head->store->version;
@@ -491,6 +548,27 @@ void head_unlock(struct process *p)
         if (p->head->store->lock == p->life && !p->head->is_cut_off) /* else the lease ends by itself */
                 p->head->store->lock = 0;
         p->lock_until = 0;
+}
+
+/* As state/state.c does: without its store pkeyd gets the lock, but can commit nothing, and loads all of it when it can again. */
+static bool can_open(struct sim *s, struct process *p, struct control_lock *ret)
+{
+        struct head *h = p->head;
+        bool was_without = p->is_without_store;
+
+        p->is_without_store = !head_can_load(s, h);
+        if (!p->is_without_store && !(was_without && h->store->n == 0))
+                return true;
+        p->store_version = p->is_without_store ? UINT64_MAX : h->store->version;
+        if (!p->is_without_store)
+                ret->r = -EUCLEAN;
+        else if (s->shares_store)
+                ret->r = -EIO;
+        else
+                h->lock = p->life;
+        if (ret->r < 0)
+                head_unlock(p);
+        return false;
 }
 
 void head_lock(struct sim *s, struct process *p, struct control_lock *ret)
@@ -512,6 +590,8 @@ void head_lock(struct sim *s, struct process *p, struct control_lock *ret)
                         return;
                 }
         }
+        if (!can_open(s, p, ret))
+                return;
         if (is_another(p) && h->store->n == 0) {
                 ret->r = -EUCLEAN;
                 return;

@@ -42,6 +42,11 @@ void process_start(struct sim *s, struct process *p, struct head *h, enum contro
                 .is_outdated = sim_passes_on(s) ? is_outdated : NULL, .store_userdata = p,
         };
 
+        p->is_without_store = !head_can_load(s, h);
+        if (p->is_without_store && goal != CONTROL_SERVE)
+                return; /* it would have ended with that */
+        if (p->is_without_store)
+                h->waits = 0; /* pkeyd begins with the files, whatever waits */
         p->sim = s;
         p->head = h;
         p->goal = goal;
@@ -49,7 +54,7 @@ void process_start(struct sim *s, struct process *p, struct head *h, enum contro
         clocks_start(s, h);
         h->started_at = s->now;
         p->stood_by_at = 0;
-        if (sim_passes_on(s) && h->is_cut_off)
+        if (p->is_without_store || (sim_passes_on(s) && h->is_cut_off))
                 observer_init(&p->observer); /* it begins without a store */
         else
                 observer_load(p);
@@ -287,7 +292,7 @@ static void take_judgement(struct sim *s, struct process *p)
                 return;
         p->judged = g;
         p->judged_generation = g->number;
-        if (p->goal == CONTROL_SERVE && !g->audits && g->number > 0 && !sim_passes_on(s))
+        if (p->goal == CONTROL_SERVE && !g->audits && g->number > 0 && !sim_passes_on(s) && !p->is_without_store)
                 check_generation(s, p, g);
         j = calloc(1, sizeof(*j));
         j->next = s->judgements;
@@ -580,6 +585,7 @@ static void see_sweeps(struct sim *s, struct process *p)
                         promises_given(s, p);
                 p->n_plans_before = status->numbers.n_plans;
                 promises_swept(s, p);
+                p->number_taken = 0;
                 observer_swept(p);
         }
 }

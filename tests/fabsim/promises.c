@@ -860,6 +860,9 @@ void promises_swept(struct sim *s, const struct process *p)
                 check_passed_on(s, p, &s->tables[i], p->last_result == SWEEP_DONE && status->ports.differ == 0);
         if (status->knowledge)
                 check_absent(s, p, status->knowledge);
+        if (p->number_taken > 0 && status->in_force && status->in_force->number <= p->number_taken)
+                sim_fail(s, "process %u has generation %" PRIu64 " in force, which is another one in the store", p->number,
+                         status->in_force->number);
         if (p->last_result != SWEEP_DONE || !by || status->ports.differ || status->ports.unreachable ||
             by->intent.settings.mode == MODE_AUDIT)
                 return;

@@ -265,7 +265,7 @@ struct sim_store {
         struct stored_record *records; /* ascending by key */
         size_t n, allocated;
         uint64_t version, life;     /* counters: of commits; of lost stores */
-        bool fails;
+        bool fails, is_unreadable;
         struct observer observer;   /* what the records contain of it */
         uint64_t lock;              /* that head nodes share: the life of who holds it; 0: nobody */
         usec_t lease_until;         /* then it is free, whatever its holder believes */
@@ -411,6 +411,8 @@ struct process {
         uint64_t followed_version;     /* of a store that head nodes share */
         usec_t lock_until;             /* as this process believes: etcd/etcd_lease.h */
         usec_t paused_until;           /* it gets no processor; 0: it runs */
+        bool is_without_store;         /* it could not be loaded the last time */
+        uint64_t number_taken;         /* the store has another generation by the number of that in force: its last one; 0: no */
         bool is_replaced;              /* another store with records replaced it, and was not loaded yet */
         unsigned waits_for[CONTROL_N_ACTIONS]; /* pending answers for each kind of action */
         bool killed;
@@ -559,6 +561,7 @@ struct sim_counters {
         uint64_t passed_on, passed_back, unanswered, carried_out_again, leases_unstored, taken_over;
         uint64_t lies;
         uint64_t clocks_set, boots;
+        uint64_t loads_failed;
 };
 
 /* The M_Key of an endport, and that in m_key_file. */
@@ -600,6 +603,7 @@ struct sim {
         bool has_moved_cables;   /* since then */
         struct prng scene_rng;
         struct prng clock_rng;
+        struct prng load_rng;
         bool boots_again;        /* a head node, before its pkeyd starts */
         int64_t first_wall, last_wall; /* the least and the most that a wall clock ever had */
         struct prng undo_rng, lease_rng, share_rng, mail_rng;
@@ -801,6 +805,11 @@ struct generation *head_load(struct sim *s, struct head *h, struct findings *fin
 struct generation *head_load_at_start(struct sim *s, struct head *h, const struct control_start *start, struct findings *findings);
 /* What control asks for with CONTROL_LOAD_UNDO; NULL: it cannot be loaded. */
 struct generation *head_load_undo(struct sim *s, struct head *h, const struct control_undo *undo, struct findings *findings);
+/* In some histories stores cannot be read for a while. */
+void head_schedule(struct sim *s);
+void head_event(struct sim *s, const struct event *e);
+/* Tries to read the store of a head node; false: that fails. */
+bool head_can_load(struct sim *s, const struct head *h);
 /* All records of a store, as read in this boot. */
 struct remembered *head_read_store(const struct sim_store *store, const char *boot);
 /* A generation as it is stored; false: the store has none. */

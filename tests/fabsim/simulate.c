@@ -99,6 +99,9 @@ static void happen(struct sim *s, struct event *e)
         case EVENT_SCENE:
                 scenes_event(s, e);
                 break;
+        case EVENT_STORE:
+                head_event(s, e);
+                break;
         case EVENT_CLOCK:
                 clocks_event(s, e);
                 break;
@@ -195,6 +198,7 @@ static bool simulate(struct sim *s, uint64_t seed, bool trace, unsigned fail_in_
         keys_make(s);
         scenes_make(s);
         clocks_make(s);
+        head_schedule(s);
         lives = lives_with[s->writer];
         while (lives && !s->failed && s->now < s->end_at && !is_settled(s))
                 step(s);
@@ -246,6 +250,7 @@ static void print_totals(const struct totals *t)
                c->taken_over);
         printf(", %" PRIu64 " lies", c->lies);
         printf(", %" PRIu64 " clocks set, %" PRIu64 " boots of head nodes", c->clocks_set, c->boots);
+        printf(", %" PRIu64 " loads failed", c->loads_failed);
         printf("\n");
         (void) fflush(stdout);
 }

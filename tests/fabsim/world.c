@@ -1049,7 +1049,7 @@ void world_be_quiet(struct sim *s)
         }
         world_note_gone(s);
         for (unsigned i = 0; i < s->n_heads; i++) {
-                s->heads[i].store->fails = s->heads[i].is_cut_off = false;
+                s->heads[i].store->fails = s->heads[i].store->is_unreadable = s->heads[i].is_cut_off = false;
                 opensm_start(s, &s->heads[i]);
                 if (s->intents[s->heads[i].intent_on_file].is_broken && prng_permille(&s->rng, 500)) {
                         s->heads[i].intent_on_file = 0;
