@@ -15,7 +15,8 @@ totals=(seeds events MADs Sets 'writes of OpenSM' 'pairs checked' sweeps 'tables
         'ended by their time' 'requests passed on' 'passed back' 'without an answer' 'carried out again' 'not stored in time' take-overs
         lies
         'clocks set' 'boots of head nodes'
-        'loads failed')
+        'loads failed'
+        'edits of partitions.conf')
 undo_seeds=$((1 << 40)) # from here on, see SIM_UNDO_SEEDS
 lease_seeds=$((1 << 41)) # from here on, see SIM_LEASE_SEEDS
 share_seeds=$((1 << 42)) # from here on, see SIM_SHARE_SEEDS
@@ -64,5 +65,5 @@ some 1 "$seeds" " (changes waited|confirmed|undone|$leases|$passed)$"
 some $undo_seeds $((seeds * 2 / 10)) " ($leases|$passed)$"
 some $lease_seeds $((seeds / 10)) " ($passed|not stored in time|loads failed)$"
 some $share_seeds $((seeds / 10)) " (changes waited|confirmed|undone|indexes passed on|$leases|$passed)$"
-some $pass_seeds $((seeds / 10)) ' (writes of OpenSM|indexes passed on|loads failed)$'
+some $pass_seeds $((seeds / 10)) ' (writes of OpenSM|indexes passed on|loads failed|edits of partitions.conf)$'
 exit 0

@@ -12,6 +12,7 @@ enum event_kind {
         EVENT_OPENSM,   /* an action of an OpenSM; `what` is its kind */
         EVENT_EXTERNAL, /* an external event; `what` is its kind */
         EVENT_SCENE,    /* likewise, in histories with scenes */
+        EVENT_CONF,     /* an admin edits OpenSM's partition file, or (y) hands it over to pkeyd; x: head */
         EVENT_STORE,    /* x: head; y: whether its store can be read from now on */
         EVENT_CLOCK,    /* a wall clock is set; x: head */
         EVENT_MAIL,     /* a step of a process and its mailbox; `what` is its kind */

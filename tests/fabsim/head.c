@@ -38,8 +38,10 @@ void head_make(struct sim *s, struct head *h, struct fabsim_place place)
 void head_done(struct head *h)
 {
         store_clear(&h->own_store);
-        for (unsigned i = 0; i < SIM_FILES; i++)
+        for (unsigned i = 0; i < SIM_FILES; i++) {
                 free(h->files[i].bytes);
+                free(h->files[i].before);
+        }
 }
 
 /* --- files ----------------------------------------------------------------------------------------------------------- */
@@ -63,7 +65,13 @@ void head_write_file(struct sim *s, struct head *h, const char *path, const char
                 sim_fail(s, "a file that pkeyd has no business with: %s", path);
                 return;
         }
+        if (by && strcmp(path, SIM_CONF) == 0 && f->bytes) {
+                free(f->before);
+                f->before = STEAL(f->bytes);
+        }
         free(f->bytes);
+        f->is_edited = false;
+        f->kept_since = 0;
         f->bytes = malloc(n + 1);
         memcpy(f->bytes, bytes, n);
         f->bytes[n] = '\0';

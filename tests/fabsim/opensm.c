@@ -120,6 +120,7 @@ static void read_file(struct sim *s, struct head *h, const struct sim_file *f)
         o->unwritten = UINT64_MAX;
         o->basis = f->basis;
         o->version = f->version;
+        o->is_edited = f->is_edited;
         memcpy(o->ports, f->ports, sizeof(o->ports));
         /* ports that the file does not name */
         for (unsigned i = 0; i < s->n_endports; i++) {
@@ -174,6 +175,8 @@ static bool is_waited_for(struct sim *s, struct head *h)
         const struct process *p = &s->processes[basis->process];
         const struct sim_file *f = head_file(h, SIM_CONF);
 
+        if (h->opensm.is_edited)
+                return false;
         return basis->by->intent.settings.writer == WRITER_OPENSM && basis->by == p->judgement && p->control &&
                control_get_status(p->control)->state == CONTROL_WRITING_OPENSM && f && f->version == h->opensm.version;
 }
@@ -304,4 +307,98 @@ void opensm_disturb(struct sim *s, struct head *h)
                 at(s, h, 0, OPENSM_READS, 0);
                 break;
         }
+}
+
+/* --- an admin -------------------------------------------------------------------------------------------------------- */
+
+#define ADMIN_SALT UINT64_C(0x61646d0000000000)
+
+void opensm_schedule_edits(struct sim *s)
+{
+        struct prng *r = &s->admin_rng;
+
+        r->state = s->seed ^ ADMIN_SALT;
+        if (prng_below(r, 3) != 0 || (s->writer != WRITER_OPENSM && !s->mirrors))
+                return;
+        for (unsigned n = prng_between(r, 1, 3); n > 0; n--) {
+                usec_t when = prng_next(r) % s->quiet_at;
+                unsigned head = prng_below(r, s->n_heads);
+                struct event *e;
+
+                events_add(&s->events, when, EVENT_CONF)->x = head;
+                when += prng_below(r, prng_permille(r, 500) ? 4000 : 60000) * USEC_PER_MSEC;
+                e = events_add(&s->events, when, EVENT_CONF);
+                e->x = head;
+                e->y = true;
+                s->calm_at = MAX(s->calm_at, when + SIM_MAX_HOLD);
+        }
+}
+
+/* The beginning of a random line; the end of the file: it has none. */
+static size_t random_line(struct sim *s, const struct sim_file *f)
+{
+        size_t at = prng_below(&s->admin_rng, (unsigned) f->n);
+
+        while (at > 0 && f->bytes[at - 1] != '\n')
+                at--;
+        return at;
+}
+
+/* Another level of a member, or without it. False: it has none. */
+static bool change_line(struct sim *s, struct sim_file *f)
+{
+        char *line = f->bytes + random_line(s, f), *level = strstr(line, "=full"), *end = strchr(line, '\n');
+
+        if (*line != ' ' || !end)
+                return false;
+        if (level && level < end)
+                memcpy(level, "=both", strlen("=both"));
+        else
+                *line = '#';
+        return true;
+}
+
+static void edit(struct sim *s, struct sim_file *f)
+{
+        struct opensm_port ports[SIM_MAX_ENDPORTS];
+
+        f->kept_since = 0;
+        switch (prng_below(&s->admin_rng, 4)) {
+        case 0: /* it is cut short */
+                f->n = random_line(s, f);
+                f->bytes[f->n] = '\0';
+                break;
+        case 1: /* an older one is put back */
+                if (!f->before)
+                        return;
+                free(f->bytes);
+                f->bytes = STEAL(f->before);
+                f->n = strlen(f->bytes);
+                break;
+        default:
+                for (unsigned n = prng_between(&s->admin_rng, 1, 5); n > 0; n--)
+                        f->kept_since = change_line(s, f) ? s->now : f->kept_since;
+                break;
+        }
+        parse(s, f, ports);
+        memcpy(f->ports, ports, sizeof(ports));
+        f->is_edited = true;
+        f->version++;
+        s->counters.conf_edits++;
+        sim_trace(s, "an admin edits the partition file:\n%s", f->bytes);
+}
+
+void opensm_edit(struct sim *s, const struct event *e)
+{
+        struct head *h = &s->heads[e->x];
+        struct sim_file *f = head_file(h, SIM_CONF);
+
+        if (!f || f->n == 0 || (!e->y && (s->quiet || !f->basis.by)))
+                return;
+        if (!e->y) {
+                edit(s, f);
+                return;
+        }
+        sim_trace(s, "an admin hands the partition file over");
+        head_write_file(s, h, SIM_CONF ".before-pkeyd", f->bytes, f->n, NULL);
 }

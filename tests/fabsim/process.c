@@ -365,10 +365,29 @@ static void read_files(struct head *h, const struct sim_answer *a, struct contro
         }
 }
 
+static bool is_copied(struct head *h, const struct sim_file *f, const char *path)
+{
+        const struct sim_file *copy = head_file(h, path);
+
+        return copy && f->n == copy->n && memcmp(f->bytes, copy->bytes, f->n) == 0;
+}
+
+/* A file that an admin edited before pkeyd read it last stays, unless it was handed over, or OpenSM would drop it and pkeyd has
+ * kept it. */
+static void check_replaced(struct sim *s, const struct process *p, const char *path)
+{
+        const struct sim_file *f = strcmp(path, SIM_CONF) == 0 ? head_file(p->head, path) : NULL;
+
+        if (f && f->kept_since > 0 && f->kept_since < p->conf_read_at && !is_copied(p->head, f, SIM_CONF ".before-pkeyd") &&
+            !is_copied(p->head, f, SIM_CONF ".refused"))
+                sim_fail(s, "process %u replaces a partition file that was edited", p->number);
+}
+
 static int write_file(struct sim *s, struct process *p, const struct sim_answer *a)
 {
         const struct control_file *f = &a->action.files[0];
 
+        check_replaced(s, p, a->paths[0]);
         if (p->head->store->fails)
                 return -ENOSPC; /* the disk is full */
         head_write_file(s, p->head, a->paths[0], f->bytes, f->n, p);
@@ -405,6 +424,7 @@ static void carry_out(struct sim *s, struct process *p, struct sim_answer *a)
         case CONTROL_READ_FILES:
                 e->kind = CONTROL_EVENT_FILES_READ;
                 read_files(p->head, a, e);
+                p->conf_read_at = s->now;
                 break;
         case CONTROL_WRITE_FILE:
                 e->kind = CONTROL_EVENT_FILE_WRITTEN;

@@ -252,6 +252,9 @@ struct sim_file {
         struct opensm_port ports[SIM_MAX_ENDPORTS]; /* of a partition file that pkeyd wrote */
         usec_t written_at;
         uint64_t version;           /* counts up */
+        bool is_edited;             /* by an admin, since pkeyd wrote it */
+        usec_t kept_since;          /* ... in such a way that pkeyd must not replace it; 0: it may */
+        char *before;               /* of a partition file: what pkeyd had written before; NULL: nothing */
 };
 
 /* The state that outlives pkeyd. */
@@ -278,6 +281,7 @@ struct opensm {
         uint64_t life;              /* of the process; events of earlier ones are dropped */
         struct basis basis;         /* of the file that it last read */
         uint64_t version;
+        bool is_edited;             /* likewise: what it says is not what pkeyd wrote */
         struct opensm_port ports[SIM_MAX_ENDPORTS];
         struct opensm_port overtaken[SIM_MAX_ENDPORTS]; /* of the previous file, where it was not carried out yet; else zero */
         uint64_t unwritten;         /* a bit for each endport: the last file is not carried out yet */
@@ -412,6 +416,7 @@ struct process {
         usec_t lock_until;             /* as this process believes: etcd/etcd_lease.h */
         usec_t paused_until;           /* it gets no processor; 0: it runs */
         bool is_without_store;         /* it could not be loaded the last time */
+        usec_t conf_read_at;           /* OpenSM's partition file */
         uint64_t number_taken;         /* the store has another generation by the number of that in force: its last one; 0: no */
         bool is_replaced;              /* another store with records replaced it, and was not loaded yet */
         unsigned waits_for[CONTROL_N_ACTIONS]; /* pending answers for each kind of action */
@@ -562,6 +567,7 @@ struct sim_counters {
         uint64_t lies;
         uint64_t clocks_set, boots;
         uint64_t loads_failed;
+        uint64_t conf_edits;
 };
 
 /* The M_Key of an endport, and that in m_key_file. */
@@ -604,6 +610,7 @@ struct sim {
         struct prng scene_rng;
         struct prng clock_rng;
         struct prng load_rng;
+        struct prng admin_rng;
         bool boots_again;        /* a head node, before its pkeyd starts */
         int64_t first_wall, last_wall; /* the least and the most that a wall clock ever had */
         struct prng undo_rng, lease_rng, share_rng, mail_rng;
@@ -842,6 +849,9 @@ void head_renew(struct sim *s, struct process *p);
 /* pkeyd wrote this partition file. */
 void opensm_file_written(struct sim *s, struct sim_file *f);
 void opensm_start(struct sim *s, struct head *h);
+/* In some histories an admin edits partition files of pkeyd, and hands them over to it again after a while. */
+void opensm_schedule_edits(struct sim *s);
+void opensm_edit(struct sim *s, const struct event *e);
 void opensm_event(struct sim *s, const struct event *e);
 /* As kill(2) on its process; signal 0 only checks. Returns 0 or -ESRCH. */
 int opensm_signal(struct sim *s, struct head *h, int signal);

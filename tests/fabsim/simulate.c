@@ -99,6 +99,9 @@ static void happen(struct sim *s, struct event *e)
         case EVENT_SCENE:
                 scenes_event(s, e);
                 break;
+        case EVENT_CONF:
+                opensm_edit(s, e);
+                break;
         case EVENT_STORE:
                 head_event(s, e);
                 break;
@@ -199,6 +202,7 @@ static bool simulate(struct sim *s, uint64_t seed, bool trace, unsigned fail_in_
         scenes_make(s);
         clocks_make(s);
         head_schedule(s);
+        opensm_schedule_edits(s);
         lives = lives_with[s->writer];
         while (lives && !s->failed && s->now < s->end_at && !is_settled(s))
                 step(s);
@@ -251,6 +255,7 @@ static void print_totals(const struct totals *t)
         printf(", %" PRIu64 " lies", c->lies);
         printf(", %" PRIu64 " clocks set, %" PRIu64 " boots of head nodes", c->clocks_set, c->boots);
         printf(", %" PRIu64 " loads failed", c->loads_failed);
+        printf(", %" PRIu64 " edits of partitions.conf", c->conf_edits);
         printf("\n");
         (void) fflush(stdout);
 }
