@@ -16,7 +16,8 @@ totals=(seeds events MADs Sets 'writes of OpenSM' 'pairs checked' sweeps 'tables
         lies
         'clocks set' 'boots of head nodes'
         'loads failed'
-        'edits of partitions.conf')
+        'edits of partitions.conf'
+        'late answers')
 undo_seeds=$((1 << 40)) # from here on, see SIM_UNDO_SEEDS
 lease_seeds=$((1 << 41)) # from here on, see SIM_LEASE_SEEDS
 share_seeds=$((1 << 42)) # from here on, see SIM_SHARE_SEEDS

@@ -568,6 +568,7 @@ struct sim_counters {
         uint64_t clocks_set, boots;
         uint64_t loads_failed;
         uint64_t conf_edits;
+        uint64_t late;
 };
 
 /* The M_Key of an endport, and that in m_key_file. */

@@ -256,6 +256,7 @@ static void print_totals(const struct totals *t)
         printf(", %" PRIu64 " clocks set, %" PRIu64 " boots of head nodes", c->clocks_set, c->boots);
         printf(", %" PRIu64 " loads failed", c->loads_failed);
         printf(", %" PRIu64 " edits of partitions.conf", c->conf_edits);
+        printf(", %" PRIu64 " late answers", c->late);
         printf("\n");
         (void) fflush(stdout);
 }

@@ -220,7 +220,10 @@ static void reply(struct sim *s, const struct event *request, const struct mad_f
 {
         usec_t at = s->now + latency(s, request->hops);
 
-        if (prng_permille(&s->rng, s->faults.late))
+        bool is_late = prng_permille(&s->rng, s->faults.late);
+
+        s->counters.late += is_late;
+        if (is_late)
                 at += prng_below(&s->rng, 3000000);
         deliver(s, request, frame, at);
         if (prng_permille(&s->rng, s->faults.twice))
