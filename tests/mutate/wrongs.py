@@ -1303,7 +1303,7 @@ WRONGS += [
     Wrong("sweep-two-numbers-without-a-store", SYNC, "                        c->unstored_before->number = ++c->last_number;\n", "                        ;\n"),
     Wrong("sweep-another-store-without-leases", SYNC, "        if (!is_guest)\n                leases_unstore(c->leases);\n", ""),
     Wrong("sweep-another-store-without-files", SYNC, "        if (g->number > stored && !g->audits)\n", "        if (0)\n"),
-    Wrong("sweep-number-changes-by-itself", SYNC, "g->number == stored && changed->policy && !is_same;", "g->number == stored && changed->policy;"),
+    Wrong("sweep-number-changes-by-itself", SYNC, "changed->policy && !is_same &&\n", "changed->policy &&\n"),
     Wrong("plan-index0-gives-way", PORT_PLAN, "alone && gives_way_to_index0(pp, key) ? 0 :", "false ? 0 :"),
     Wrong("plan-index0-takes-both", PORT_PLAN, "alone && gives_way_to_index0(pp, key) ? 0 :", "gives_way_to_index0(pp, key) ? 0 :"),
     Wrong("plan-index0-falls-on-the-way", PORT_PLAN, "(after < before || gives_way_to_index0(pp, key))", "after < before"),
