@@ -43,8 +43,9 @@
  *   be the switch. It is not known which one lies: neither is in the snapshot, nor what was found through the first, and the
  *   links to them are silent. A switch found over a link that the snapshot before has needs no such check.
  * - Both checks together are one NodeInfo for each link between switches in a first walk, and none in later ones. They
- *   do not detect devices at both ends of an invented link, a device with several links that shadows a switch, or one
- *   that is plugged in at the other end of a cable that the snapshot before has.
+ *   do not detect devices at both ends of an invented link, a device with several links that shadows a switch, one that
+ *   is plugged in at the other end of a cable that the snapshot before has, or one that answers as a switch which does not
+ *   answer itself.
  *
  * Invariants of the snapshot: every switch port in it (and the local port) whose link is up, or was not read, leads to
  * a node in the snapshot or is silent. A CA or router port other than the local one is in it only together with its
