@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "policy/policy.h"
+#include "util/vector.h"
 
 #define MAX_UNKNOWN 8 /* unknown GUIDs that are reported one by one */
 
@@ -117,22 +118,17 @@ static void report_unknown_guids(struct import *im, const struct import_port **p
 /* Reports each unknown GUID once, and only a few of them: half a cluster may be down. */
 static int report_unknown(struct import *im)
 {
-        const struct import_port **unknown;
-        uint32_t n = 0;
+        const struct import_port **unknown = NULL;
+        uint32_t n = 0, allocated = 0;
+        int r = 0;
 
-        for (uint32_t i = 0; i < im->n_partitions; i++)
-                n += im->partitions[i].n_ports;
-        unknown = arena_new_array(im->arena, const struct import_port *, n);
-        if (!unknown)
-                return -ENOMEM;
-        n = 0;
         for (uint32_t i = 0; i < im->n_partitions && im->subnet; i++)
-                for (uint32_t k = 0; k < im->partitions[i].n_ports; k++)
+                for (uint32_t k = 0; r == 0 && k < im->partitions[i].n_ports; k++)
                         if (im->partitions[i].ports[k].port == SUBNET_NONE && !im->partitions[i].ports[k].self)
-                                unknown[n++] = &im->partitions[i].ports[k];
-        qsort(unknown, n, sizeof(*unknown), compare_guids);
+                                r = VECTOR_ADD(im->arena, unknown, n, allocated, &im->partitions[i].ports[k]);
+        SORT(unknown, n, compare_guids);
         report_unknown_guids(im, unknown, n);
-        return 0;
+        return r;
 }
 
 /* Warns once that the meaning of `both` depends on opensm.conf. */

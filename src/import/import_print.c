@@ -5,6 +5,7 @@
 #include "import/import.h"
 #include "policy/policy.h"
 #include "util/text.h"
+#include "util/vector.h"
 
 /* A line of the original that defines a partition or one of its members. */
 struct mark {
@@ -37,22 +38,20 @@ DEFINE_COMPARE(compare_marks, struct mark, ORDER(a->line, b->line))
 static int make_marks(struct printer *p)
 {
         const struct partitions_conf *c = p->im->conf;
-        size_t n = c->n_partitions;
+        uint32_t allocated = 0;
+        int r = 0;
 
-        for (uint32_t i = 0; i < c->n_partitions; i++)
-                n += c->partitions[i].n_members;
-        p->marks = arena_new_array(p->im->arena, struct mark, n);
-        if (!p->marks)
-                return -ENOMEM;
-        for (uint32_t i = 0; i < c->n_partitions; i++) {
+        for (uint32_t i = 0; r == 0 && i < c->n_partitions; i++) {
                 if (c->partitions[i].where.line > 0)
-                        p->marks[p->n_marks++] = (struct mark) { c->partitions[i].where.line, i, NULL };
-                for (const struct partitions_conf_member *m = c->partitions[i].members; m; m = m->next)
+                        r = VECTOR_ADD(p->im->arena, p->marks, p->n_marks, allocated,
+                                       (struct mark) { c->partitions[i].where.line, i, NULL });
+                for (const struct partitions_conf_member *m = c->partitions[i].members; r == 0 && m; m = m->next)
                         if (m->where.line > 0)
-                                p->marks[p->n_marks++] = (struct mark) { m->where.line, i, m };
+                                r = VECTOR_ADD(p->im->arena, p->marks, p->n_marks, allocated,
+                                               (struct mark) { m->where.line, i, m });
         }
-        qsort(p->marks, p->n_marks, sizeof(*p->marks), compare_marks);
-        return 0;
+        SORT(p->marks, p->n_marks, compare_marks);
+        return r;
 }
 
 /* ---- comments -------------------------------------------------------------------------------------------------- */
@@ -133,26 +132,22 @@ DEFINE_COMPARE(compare_owned, struct owned, ORDER(a->owner, b->owner) ?: ORDER(a
 /* Assigns each comment to a partition or a GUID. */
 static int assign_comments(struct printer *p)
 {
-        uint32_t n = 0;
+        uint32_t allocated_owned = 0, allocated_trailing = 0;
+        struct arena *a = p->im->arena;
+        int r = 0;
 
-        for (const struct partitions_conf_comment *c = p->im->conf->comments; c; c = c->next)
-                n++;
-        p->owned = arena_new_array(p->im->arena, struct owned, n);
-        p->trailing = arena_new_array(p->im->arena, const struct partitions_conf_comment *, n);
-        if (!p->owned || !p->trailing)
-                return -ENOMEM;
-        for (const struct partitions_conf_comment *c = p->im->conf->comments; c; c = c->next) {
+        for (const struct partitions_conf_comment *c = p->im->conf->comments; r == 0 && c; c = c->next) {
                 uint32_t owner = p->im->conf->discarded ? TOP : comment_owner(p, c);
 
                 if (!*c->text || repeats_host(p, c))
                         continue;
                 if (is_trailing(p, c, owner))
-                        p->trailing[p->n_trailing++] = c;
+                        r = VECTOR_ADD(a, p->trailing, p->n_trailing, allocated_trailing, c);
                 else
-                        p->owned[p->n_owned++] = (struct owned) { owner, c };
+                        r = VECTOR_ADD(a, p->owned, p->n_owned, allocated_owned, (struct owned) { owner, c });
         }
-        qsort(p->owned, p->n_owned, sizeof(*p->owned), compare_owned);
-        return 0;
+        SORT(p->owned, p->n_owned, compare_owned);
+        return r;
 }
 
 /* The comment after this port in the original; NULL: none. */

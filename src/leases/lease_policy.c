@@ -7,6 +7,7 @@
 #include "policy/policy_select.h"
 #include "policy/selector.h"
 #include "util/text.h"
+#include "util/vector.h"
 
 #define MAX_STRANDED 32 /* findings */
 
@@ -27,15 +28,6 @@ static bool is_unmanaged(const struct lease *lease, const struct policy *policy)
 static bool has_own_partition(const struct lease *lease, const struct policy *policy)
 {
         return is_in_policy(lease) || is_unmanaged(lease, policy);
-}
-
-static size_t count_partitions(const struct leases *l, const struct policy *policy)
-{
-        size_t n = 0;
-
-        for (size_t i = 0; i < l->n; i++)
-                n += has_own_partition(l->items[i], policy);
-        return n;
 }
 
 /* What the members of a line have in common. */
@@ -128,24 +120,23 @@ static int fill_partition(struct arena *a, const struct lease *lease, struct pol
 
 int leases_extend(struct arena *a, const struct leases *l, const struct policy *policy, const struct policy **ret)
 {
-        size_t n = count_partitions(l, policy);
         struct policy *p;
 
         *ret = policy;
-        if (n == 0)
+        if (l->n == 0)
                 return 0;
-        p = arena_new_object(a, struct policy);
+        p = arena_copy(a, policy, 1);
         if (!p)
                 return -ENOMEM;
-        *p = *policy;
-        p->partitions = arena_new_array(a, struct policy_partition, policy->n_partitions + n);
+        p->partitions = arena_new_array(a, struct policy_partition, policy->n_partitions + l->n);
         if (!p->partitions)
                 return -ENOMEM;
         memcpy(p->partitions, policy->partitions, policy->n_partitions * sizeof(*p->partitions));
         for (size_t i = 0; i < l->n; i++)
                 if (has_own_partition(l->items[i], policy) && fill_partition(a, l->items[i], &p->partitions[p->n_partitions++]) < 0)
                         return -ENOMEM;
-        *ret = p;
+        if (p->n_partitions > policy->n_partitions)
+                *ret = p;
         return 0;
 }
 
@@ -156,14 +147,10 @@ static bool is_changed(const struct lease *lease)
 
 int leases_list_changes(struct arena *a, const struct leases *l, struct lease_change **ret, size_t *ret_n)
 {
-        size_t n = 0;
+        size_t allocated = 0;
 
-        for (size_t i = 0; i < l->n; i++)
-                n += is_changed(l->items[i]) ? l->items[i]->n_members : 0;
-        *ret = arena_new_array(a, struct lease_change, n);
+        *ret = NULL;
         *ret_n = 0;
-        if (!*ret)
-                return -ENOMEM;
         for (size_t i = 0; i < l->n; i++) {
                 const struct lease *lease = l->items[i];
 
@@ -173,10 +160,10 @@ int leases_list_changes(struct arena *a, const struct leases *l, struct lease_ch
 
                         if (lease_member_is_unseen(m) || (lease->is_open && is_in_policy(lease) && !m->is_changed))
                                 continue;
-                        (*ret)[(*ret_n)++] = (struct lease_change) {
-                                .port = m->port, .base = lease->base, .membership = gives ? m->membership : MEMBERSHIP_NONE,
-                                .index0 = gives && m->index0,
-                        };
+                        if (VECTOR_ADD(a, *ret, *ret_n, allocated, (struct lease_change) {
+                                    .port = m->port, .base = lease->base, .membership = gives ? m->membership : MEMBERSHIP_NONE,
+                                    .index0 = gives && m->index0 }) < 0)
+                                return -ENOMEM;
                 }
         }
         return 0;

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "util/vector.h"
+
 struct grant {
         struct guid guid;
         struct p_key key;
@@ -11,19 +13,25 @@ struct grant {
 
 DEFINE_COMPARE(compare_grants, struct grant, ORDER(a->guid.v, b->guid.v))
 
-static size_t add_grants(struct grant *grants, size_t n, const struct partitions_conf_partition *p)
+struct grants {
+        struct grant *items; /* malloc'ed */
+        size_t n, allocated;
+};
+
+static int add_grants(struct grants *to, const struct partitions_conf_partition *p)
 {
         struct p_key keys[2];
         uint32_t n_keys;
+        int r = 0;
 
-        for (const struct partitions_conf_member *m = p->members; m; m = m->next) {
+        for (const struct partitions_conf_member *m = p->members; r == 0 && m; m = m->next) {
                 if (m->who != PARTITIONS_CONF_GUID)
                         continue;
                 n_keys = p_keys_of_membership(p->base, m->membership, keys);
-                for (uint32_t i = 0; i < n_keys; i++)
-                        grants[n++] = (struct grant) { m->guid, keys[i] };
+                for (uint32_t i = 0; r == 0 && i < n_keys; i++)
+                        r = VECTOR_ADD(NULL, to->items, to->n, to->allocated, (struct grant) { m->guid, keys[i] });
         }
-        return n;
+        return r;
 }
 
 static int group_grants(struct arena *a, const struct grant *grants, size_t n, struct opensm_tables *ret)
@@ -50,19 +58,15 @@ static int group_grants(struct arena *a, const struct grant *grants, size_t n, s
 
 int opensm_tables_of_file(struct arena *a, const struct partitions_conf *conf, struct opensm_tables *ret)
 {
-        _cleanup_free_ struct grant *grants = NULL;
-        size_t n = 0;
+        struct grants grants = {};
+        int r = 0;
 
-        for (uint32_t i = 0; i < conf->n_partitions; i++)
-                n += 2 * (size_t) conf->partitions[i].n_members;
-        grants = calloc(MAX(n, (size_t) 1), sizeof(*grants));
-        if (!grants)
-                return -ENOMEM;
-        n = 0;
-        for (uint32_t i = 0; i < conf->n_partitions; i++)
-                n = add_grants(grants, n, &conf->partitions[i]);
-        qsort(grants, n, sizeof(*grants), compare_grants);
-        return group_grants(a, grants, n, ret);
+        for (uint32_t i = 0; r == 0 && i < conf->n_partitions; i++)
+                r = add_grants(&grants, &conf->partitions[i]);
+        SORT(grants.items, grants.n, compare_grants);
+        r = r ?: group_grants(a, grants.items, grants.n, ret);
+        free(grants.items);
+        return r;
 }
 
 const struct partitions_file_port opensm_nothing_given;

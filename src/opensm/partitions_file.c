@@ -41,7 +41,7 @@ static size_t merge_items(struct item *items, size_t n)
 {
         size_t kept = 0;
 
-        qsort(items, n, sizeof(*items), compare_items);
+        SORT(items, n, compare_items);
         for (size_t i = 0; i < n; i++) {
                 struct item *last = kept > 0 ? &items[kept - 1] : NULL;
 
@@ -174,21 +174,17 @@ int partitions_file_from_ports(struct arena *a, const struct policy *policy, con
                                const struct partitions_file_port *ports, uint32_t n_ports, struct partitions_file *ret)
 {
         _cleanup_free_ struct item *items = NULL;
-        size_t n = 0;
+        size_t n = 0, allocated = 0;
 
         for (uint32_t p = 0; p < n_ports; p++)
-                n += ports[p].n_keys;
-        items = calloc(n ? n : 1, sizeof(*items));
-        if (!items)
-                return -ENOMEM;
-        n = 0;
-        for (uint32_t p = 0; p < n_ports; p++)
-                for (uint32_t k = 0; k < ports[p].n_keys; k++)
-                        if (p_key_is_used(ports[p].keys[k]))
-                                items[n++] = (struct item) {
-                                        p_key_base(ports[p].keys[k]),
-                                        { ports[p].guid, p_key_membership(ports[p].keys[k]), ports[p].label },
-                                };
+                for (uint32_t k = 0; k < ports[p].n_keys; k++) {
+                        const struct p_key key = ports[p].keys[k];
+
+                        if (p_key_is_used(key) &&
+                            VECTOR_ADD(NULL, items, n, allocated, (struct item) {
+                                    p_key_base(key), { ports[p].guid, p_key_membership(key), ports[p].label } }) < 0)
+                                return -ENOMEM;
+                }
         return group_items(a, policy, conf, items, merge_items(items, n), ret);
 }
 

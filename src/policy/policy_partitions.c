@@ -5,6 +5,7 @@
 #include "util/nearest.h"
 #include "policy/policy_keys.h"
 #include "policy/policy_reader.h"
+#include "util/vector.h"
 
 /* ---- P_Keys --------------------------------------------------------------------------------------------------- */
 
@@ -188,18 +189,15 @@ DEFINE_COMPARE(compare_candidates, struct policy_candidate,
 
 static int collect_candidates(struct arena *a, struct policy_partition *p)
 {
-        uint32_t n = 0;
+        uint32_t allocated = 0;
+        int r = 0;
 
         for (uint32_t rule = 0; rule < p->n_rules; rule++)
-                n += p->rules[rule].n_selectors;
-        p->candidates = arena_new_array(a, struct policy_candidate, n);
-        if (!p->candidates)
-                return -ENOMEM;
-        for (uint32_t rule = 0; rule < p->n_rules; rule++)
-                for (uint32_t i = 0; i < p->rules[rule].n_selectors; i++)
-                        p->candidates[p->n_candidates++] = (struct policy_candidate) { p->rules[rule].selectors[i], rule };
-        qsort(p->candidates, n, sizeof(*p->candidates), compare_candidates);
-        return 0;
+                for (uint32_t i = 0; r == 0 && i < p->rules[rule].n_selectors; i++)
+                        r = VECTOR_ADD(a, p->candidates, p->n_candidates, allocated,
+                                       (struct policy_candidate) { p->rules[rule].selectors[i], rule });
+        SORT(p->candidates, p->n_candidates, compare_candidates);
+        return r;
 }
 
 static int read_members(struct policy_reader *r, struct policy_partition *partition, struct partition_nodes *nodes,

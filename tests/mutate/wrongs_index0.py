@@ -36,8 +36,8 @@ WRONGS = [
     Wrong("index0-not-in-the-doctor", "src/doctor/diagnose_tables.c", " || (base > 0 && base == f->desired->ports[port].index0_base)", ""),
     Wrong("index0-empty-is-as-expected", "src/doctor/diagnose_tables.c", "(base > 0 && base == f->desired->ports[port].index0_base)", "base == f->desired->ports[port].index0_base"),
     Wrong("index0-line-for-all", EXTEND, " &&\n               m->index0 == line->index0;", ";"),
-    Wrong("index0-change-unsaid", EXTEND, ".index0 = gives && m->index0,", ".index0 = false,"),
-    Wrong("index0-change-of-who-leaves", EXTEND, ".index0 = gives && m->index0,", ".index0 = m->index0,"),
+    Wrong("index0-change-unsaid", EXTEND, ".index0 = gives && m->index0 })", ".index0 = false })"),
+    Wrong("index0-change-of-who-leaves", EXTEND, ".index0 = gives && m->index0 })", ".index0 = m->index0 })"),
     # requests
     Wrong("index0-of-two-leases", EDIT, "if (m->index0 && m->state != LEASE_MEMBER_LEFT_OUT && !m->is_leaving &&", "if (false &&"),
     Wrong("index0-of-who-was-left-out", EDIT, "if (m->index0 && m->state != LEASE_MEMBER_LEFT_OUT && !m->is_leaving &&", "if (m->index0 && !m->is_leaving &&"),
