@@ -10,7 +10,6 @@
 #include "util/scan.h"
 #include "util/text.h"
 
-
 static const char *const presences[] = {
         [KNOWLEDGE_THERE] = "there", [KNOWLEDGE_SILENT] = "silent", [KNOWLEDGE_ABSENT] = "absent",
 };

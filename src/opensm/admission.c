@@ -85,8 +85,8 @@ static void rewrite_table(struct p_key *table, uint16_t capacity, const struct p
         }
 }
 
-/* Adds the writes to one table, but for those that an earlier file made OpenSM do and that are not confirmed. A table that was never
- * read has none: it may hold anything before and after. */
+/* Adds the writes to one table, but for those that an earlier file made OpenSM do and that are not confirmed. A table that was
+ * never read has none: it may hold anything before and after. */
 static int add_table(struct writes *all, const struct knowledge *k, uint32_t record, const struct p_key *want, uint32_t n)
 {
         const struct knowledge_record *r = knowledge_get(k, record);
