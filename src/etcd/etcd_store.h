@@ -3,7 +3,8 @@
 
 /*
  * A store (store/store.h) in an etcd cluster. Each function that asks etcd waits for the answer, a few seconds at most, a load for
- * each page of records, after which it notifies the watchdog of systemd; meanwhile, and whenever the loop to which the store was attached runs, its lease is renewed.
+ * each page of records, after which it notifies the watchdog of systemd; meanwhile, and whenever the loop to which the store was
+ * attached runs, its lease is renewed.
  *
  * Only the process that holds the lock can commit, and only if nothing was committed since it loaded all records, asked whether the
  * store has changed, or committed itself. So while this process holds the lock, what it has loaded is what the store has.

@@ -30,7 +30,8 @@ static int make_config(struct arena *a, const struct settings *settings, const c
         *config = (struct etcd_config) {
                 .endpoints = settings->etcd_endpoints, .n_endpoints = settings->n_etcd_endpoints, .ca_file = settings->etcd_ca_file,
                 .cert_file = settings->etcd_cert_file, .key_file = settings->etcd_key_file, .user = settings->etcd_user,
-                .password_file = settings->etcd_password_file, .fabric = fabric, .lease = (unsigned) (settings->etcd_lease / USEC_PER_SEC),
+                .password_file = settings->etcd_password_file, .fabric = fabric,
+                .lease = (unsigned) (settings->etcd_lease / USEC_PER_SEC),
         };
         *ret = config;
         return config->user ? read_password(a, settings, findings, &config->password) : 0;

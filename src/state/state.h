@@ -108,8 +108,8 @@ int state_complain_generation(const struct state *s, struct findings *findings, 
 int state_read_layout(struct state *s, struct arena *a, uint64_t after, struct layout **ret);
 
 /* Reads what other hosts have committed since the last load, without the lock: good enough to show it, but not to write tables by
- * it; nothing if only the time of the last discovery has changed. The next state_lock() loads everything. *ret_changed as of state_lock(). Does nothing for a store in the directory. Returns
- * 0, -ENOMEM, or why the store cannot be read. */
+ * it; nothing if only the time of the last discovery has changed. The next state_lock() loads everything. *ret_changed as of
+ * state_lock(). Does nothing for a store in the directory. Returns 0, -ENOMEM, or why the store cannot be read. */
 int state_follow(struct state *s, struct remembered **ret_changed);
 
 /* Takes the fabric lock, without waiting. If another process committed since the last load, all records are loaded again:

@@ -268,27 +268,9 @@ int watch_update(struct watch *w, struct arena *a, const struct observed *observ
         return 0;
 }
 
-static struct record *find_record(const struct watch *w, struct guid node_guid, uint8_t port)
-{
-        uint32_t low = 0, high = w->n;
-
-        while (low < high) {
-                uint32_t middle = low + (high - low) / 2;
-                int order = compare_place(&w->records[middle], node_guid, port);
-
-                if (order == 0)
-                        return &w->records[middle];
-                if (order < 0)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        return NULL;
-}
-
 void watch_forget_right(struct watch *w, struct guid node_guid, uint8_t port)
 {
-        struct record *r = find_record(w, node_guid, port);
+        struct record *r = FIND_SORTED(item, w->records, w->n, compare_place(item, node_guid, port));
 
         if (r && r->judged == JUDGED_RIGHT)
                 r->judged = JUDGED_NOT;

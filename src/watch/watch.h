@@ -74,8 +74,8 @@ DEFINE_CLEANUP(struct watch *, watch_free)
 int watch_update(struct watch *w, struct arena *a, const struct observed *observed, const struct verification *v,
                  uint64_t generation, const struct known *known, struct watch_report *ret);
 
-/* pkeyd wrote this table since the last update, for entries that the update did not compare it with: that it was right does not count
- * any more. */
+/* pkeyd wrote this table since the last update, for entries that the update did not compare it with: that it was right does not
+ * count any more. */
 void watch_forget_right(struct watch *w, struct guid node_guid, uint8_t port);
 
 /* The events of one kind, *ret_n of them. */

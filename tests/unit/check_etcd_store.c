@@ -969,7 +969,6 @@ static void write_password(const char *path, const char *text)
         FILE *f = fopen(path, "we");
 
         ck_assert_ptr_nonnull(f);
-        ck_assert_int_eq(fchmod(fileno(f), 0600), 0);
         ck_assert_int_ge(fputs(text, f), 0);
         ck_assert_int_eq(fclose(f), 0);
 }

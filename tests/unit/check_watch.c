@@ -446,6 +446,7 @@ int main(void)
         tcase_add_test(tc, judgement_outlasts_silence);
         tcase_add_test(tc, a_policy_that_changed_during_silence_is_no_drift);
         tcase_add_test(tc, other_entries_by_the_same_policy_are_no_drift);
+        tcase_add_test(tc, own_writes_are_no_drift);
         tcase_add_test(tc, a_look_without_judgement_forgets_nothing);
         tcase_add_test(tc, backoff_doubles_up_to_its_cap);
         suite_add_tcase(suite, tc);
