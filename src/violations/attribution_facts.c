@@ -50,8 +50,10 @@ static void remark_missing(struct facts *f, uint32_t node)
                 add_remark(f, port->node_guid.v != 0 ? REMARK_GONE : REMARK_UNKNOWN_PORT);
         else if (f->is_switch_port && subnet_port_is_silent(&f->input->subnet->nodes[node], port->number))
                 add_remark(f, REMARK_SILENT);
-        else
+        else if (!violation_source_is_notice(f->record->source))
                 add_remark(f, REMARK_EMPTY);
+        else if (!f->record->host || !host_is_known(f->record->host)) /* a packet just came through the port */
+                add_remark(f, REMARK_UNKNOWN_HOST);
 }
 
 static int find_counted_port(struct facts *f)

@@ -95,7 +95,7 @@ static struct violation_record key_of(const struct violations *v, const struct p
         return (struct violation_record) {
                 .port = p->port,
                 .source = source,
-                .host = p->host && p->doubted[source] ? v->unknown : p->host,
+                .host = p->host && !p->doubted[source] ? p->host : v->unknown,
         };
 }
 
@@ -212,6 +212,7 @@ int violations_set_host(struct violations *v, struct violation_port port, const 
 
         if (!p)
                 return -ENOMEM;
+        p->is_empty = false;
         if (p->host && is_same(p->host, host))
                 return 0;
         copy = violation_host_copy(host);
@@ -259,7 +260,9 @@ static void doubt_empty(struct violations *v, const struct subnet *s)
 
                 if (is_own_port(p))
                         continue;
-                if (port == SUBNET_NONE || (s->ports[port].role == PORT_SWITCH_EXTERNAL && s->ports[port].peer == SUBNET_NONE))
+                p->is_empty = port == SUBNET_NONE ||
+                              (s->ports[port].role == PORT_SWITCH_EXTERNAL && s->ports[port].peer == SUBNET_NONE);
+                if (p->is_empty)
                         counter_samples_doubt(p);
         }
 }
@@ -287,7 +290,8 @@ int violations_see_notice(struct violations *v, usec_t now, struct violation_por
 {
         _cleanup_host_ const struct violation_host *from = violation_host_copy(&ends->from), *to = violation_host_copy(&ends->to);
         const struct port_samples *p = counter_samples_find(&v->samples, port);
-        struct violation_record key = { .port = port, .host = p ? p->host : NULL, .from = from, .to = to, .notice = *notice };
+        struct violation_record key = { .port = port, .host = p && p->host && !p->is_empty ? p->host : v->unknown,
+                                        .from = from, .to = to, .notice = *notice };
         struct violation_entry *e;
         uint32_t entry;
 

@@ -125,8 +125,7 @@ struct violation_ends {
 struct violation_record {
         struct violation_port port;
         enum violation_source source;
-        const struct violation_host *host; /* NULL: violations_set_host() was never called for the port. Borrowed as long as
-                                              violations_records() */
+        const struct violation_host *host; /* not NULL in what this folder returns. Borrowed as long as violations_records() */
         struct notice notice;     /* the last one, of VIOLATION_NOTICE_*: key, LIDs, GIDs, QPs */
         const struct violation_host *from, *to; /* of a notice: its ends, as in violation_ends; borrowed as `host` */
         bool from_conflicts;

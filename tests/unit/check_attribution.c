@@ -426,7 +426,7 @@ static const struct situation situations[] = {
           "node0042 mlx5_0/1 sent 1 packet to node0007 mlx5_0/1 with P_Key 0x8101 (the full key of tenant-a), refused "
           "at switch port leaf07/20 (notice 259, P_Key mismatch at a switch); node0042 was taken out of tenant-a "
           "(0x0101) 3 minutes ago by generation 42: probably its jobs still use the old key; it is a limited member "
-          "of default and lustre; no host is plugged into leaf07/20" },
+          "of default and lustre; pkeyd does not know the host at leaf07/20 (yet)" },
         /* the default partition */
         { VIOLATION_FIRST, VIOLATION_NOTICE_257, NODE0007, 1, 1, 0, 0, 0, { .key = 0xffff, ENDS(42, 16) }, 0,
           "node0042 mlx5_0/1 sent 1 packet to node0007 mlx5_0/1 with P_Key 0xffff (the full key of default), refused there "
@@ -704,6 +704,40 @@ START_TEST(test_hosts)
 END_TEST
 
 /* An edit between the last sample without violations and the first one with them. */
+/* A packet came through a port at which the last snapshot has no host: the one that was there an hour ago need not have sent it (i
+ * = 0), nor the one that is found there later. */
+START_TEST(test_notice_at_an_empty_port)
+{
+        const struct violations_config config = { .interval = MINUTE, .threshold = 1 };
+        const struct violation_port port = { { LEAF07 }, 12 };
+        const struct notice notice = { .trap = 259, .key = 0x8101, ENDS(777, 16), AT(70, 12) };
+        const struct subnet *empty = make_fabric_of(false), *full = make_fabric_of(true);
+        struct violations *v = violations_new(&config);
+        struct violation_ends ends;
+        const struct violation_record *record;
+        struct attribution a;
+        uint32_t n;
+
+        ck_assert_ptr_nonnull(v);
+        if (_i == 0)
+                ck_assert_int_eq(violations_set_subnet(v, full), 0);
+        ck_assert_int_eq(violations_set_subnet(v, empty), 0);
+        ck_assert_int_eq(violation_ends_of_notice(arena, empty, lid_map_new(arena, empty), &notice, &ends), 0);
+        ck_assert_int_eq(violations_see_notice(v, NOW, port, &notice, &ends), 0);
+        record = violations_records(v, &n);
+        ck_assert_uint_eq(n, 1);
+        ck_assert_int_eq(attribution_explain_record(arena, record, &(struct attribution_input) { .subnet = empty, .now = NOW }, &a), 0);
+        expect_text(a.text, "LID 777 (no port of this fabric has it) sent 1 packet to node0007 mlx5_0/1 with P_Key 0x8101, refused at "
+                            "switch port leaf07/12 (notice 259, P_Key mismatch at a switch); the first a moment ago, the last a moment "
+                            "ago; pkeyd does not know the host at leaf07/12 (yet)");
+        ck_assert_str_eq(a.node, "node0007 mlx5_0/1");
+        ck_assert_int_eq(attribution_explain_record(arena, record, &(struct attribution_input) { .subnet = full, .now = NOW }, &a), 0);
+        ck_assert_msg(!strstr(a.text, "node0042"), "%s", a.text);
+        ck_assert_str_eq(a.switch_name, "leaf07/12");
+        violations_free(v);
+}
+END_TEST
+
 START_TEST(test_about_when)
 {
         struct violation_record record = { .port = { { LEAF07 }, 12 }, .source = VIOLATION_RCV_CONSTRAINT, .total = 2,
@@ -1254,6 +1288,7 @@ int main(void)
         tcase_add_test(tcase, test_less_is_known);
         tcase_add_test(tcase, test_enforcement_as_applied);
         tcase_add_test(tcase, test_hosts);
+        tcase_add_loop_test(tcase, test_notice_at_an_empty_port, 0, 2);
         tcase_add_test(tcase, test_about_when);
         tcase_add_test(tcase, test_a_gain_is_no_cause);
         tcase_add_test(tcase, test_a_later_loss_is_the_likelier_cause);

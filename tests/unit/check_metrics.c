@@ -357,6 +357,7 @@ START_TEST(of_violations)
         const char *text;
 
         ck_assert_ptr_nonnull(v);
+        ck_assert_int_eq(violations_set_subnet(v, snapshot.subnet), 0);
         ck_assert_int_eq(violations_see_counter(v, 1 * USEC_PER_SEC, host, VIOLATION_P_KEY_VIOLATIONS, 16, 100), 0);
         ck_assert_int_eq(violations_see_counter(v, 1 * USEC_PER_SEC, leaf, VIOLATION_RCV_CONSTRAINT, 8, 9), 0);
         ck_assert_int_eq(violations_see_counter(v, 4970 * USEC_PER_SEC, host, VIOLATION_P_KEY_VIOLATIONS, 16, 117), 0);
@@ -381,6 +382,34 @@ START_TEST(of_violations)
 END_TEST
 
 /* The first port of each base is named by what is known of it: a device without a name, and a host that was never read. */
+/* A notice from a port whose host pkeyd does not know yet is none of the host that it finds there later: no two series have the
+ * same labels. */
+START_TEST(of_a_host_before_it_is_known)
+{
+        const struct violations_config config = { .interval = 60 * USEC_PER_SEC, .threshold = 1 };
+        const struct violation_port leaf = { { 0x10 }, 3 };
+        const struct notice notice = { .trap = 259, .key = 0x8101 };
+        struct violations *v = violations_new(&config);
+        struct metrics m = with_violations();
+        const char *text;
+
+        ck_assert_ptr_nonnull(v);
+        ck_assert_int_eq(violations_see_notice(v, 1, leaf, &notice, &no_ends), 0);
+        ck_assert_int_eq(violations_set_subnet(v, snapshot.subnet), 0);
+        for (unsigned i = 0; i < 2; i++)
+                ck_assert_int_eq(violations_see_notice(v, 2, leaf, &notice, &no_ends), 0);
+        m.records = violations_records(v, &m.n_records);
+        text = print(&m, NULL);
+        ck_assert_uint_eq(count(text, "pkeyd_violations_total{"), 2);
+        has_line(text, "pkeyd_violations_total{source=\"trap_259\",node_guid=\"0x0000000000000010\",seen_by=\"switch\","
+                       "switch=\"leaf07\",switch_port=\"3\"} 1");
+        has_line(text, "pkeyd_violations_total{source=\"trap_259\",node_guid=\"0x0000000000000010\",seen_by=\"switch\","
+                       "node=\"node0042\",device=\"mlx5_0\",port=\"1\",port_guid=\"0x0000000000000021\",switch=\"leaf07\","
+                       "switch_port=\"3\"} 2");
+        violations_free(v);
+}
+END_TEST
+
 START_TEST(of_held_bases)
 {
         struct metrics m = { .version = "1", .control = &status };
@@ -465,6 +494,7 @@ int main(void)
         tcase_add_test(c, no_picture);
         tcase_add_test(c, of_hosts);
         tcase_add_test(c, of_violations);
+        tcase_add_test(c, of_a_host_before_it_is_known);
         tcase_add_test(c, of_held_bases);
         tcase_set_timeout(c, 120);
         tcase_add_test(c, too_many);
