@@ -108,11 +108,17 @@ static const char *storm_verb(const struct facts *f)
 {
         if (f->out->names_sender)
                 return "sent";
-        if (!source_is_constraint(f->record->source) && !violation_source_is_notice(f->record->source))
+        if (!source_is_constraint(f->record->source))
                 return "received";
         if (f->record->source == VIOLATION_XMIT_CONSTRAINT && f->is_switch_port)
                 return "should have received";
         return "counted";
+}
+
+/* Then a notice gives the node that was to receive the packet, if it gives one. */
+static bool is_of_unknown_sender(const struct facts *f)
+{
+        return violation_source_is_notice(f->record->source) && !f->out->names_sender;
 }
 
 /* A switch port that does not check P_Keys may count packets that its host did not send. */
@@ -120,7 +126,9 @@ static void add_worst(struct text *w, const struct facts *f)
 {
         struct phrase n = phrase_number(f->record->unreported);
 
-        if (f->record->source == VIOLATION_RCV_CONSTRAINT && f->is_switch_port && !f->out->names_sender && host_is_known(&f->host))
+        if (is_of_unknown_sender(f))
+                text_add(w, "%s%s counted %s", f->is_switch_port ? "switch port " : "", f->out->counted_by, n.text);
+        else if (f->record->source == VIOLATION_RCV_CONSTRAINT && f->is_switch_port && !f->out->names_sender && host_is_known(&f->host))
                 text_add(w, "switch port %s counted %s from %s", f->out->counted_by, n.text, f->out->node);
         else
                 text_add(w, "%s %s %s", f->out->node, storm_verb(f), n.text);
@@ -161,7 +169,9 @@ int attribution_write_sum(struct arena *a, const struct violation_report *report
 
                 if (r < 0)
                         return r;
-                worst[i] = (struct worst) { .guid = one.port_guid, .began = f.began };
+                worst[i] = (struct worst) { .began = f.began };
+                if (!is_of_unknown_sender(&f) || !f.is_switch_port)
+                        worst[i].guid = one.port_guid;
                 text_add(&w, i == 0 ? "; the worst: " : ", ");
                 add_worst(&w, &f);
         }

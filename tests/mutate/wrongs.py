@@ -1290,6 +1290,8 @@ WRONGS += [
     Wrong("bus-share-of-all", "src/pkeyd/bus_leases.c", "n += l->callers[i]->arena && l->callers[i]->request.by.origin.uid == uid;", "n += l->callers[i]->arena != NULL;"),
     Wrong("bus-groups-add-up-to-any-length", "src/pkeyd/bus_leases.c", "        if (r == 0 && length > LEASE_MAX_EDIT_TEXT)\n", "        if (false)\n"),
     Wrong("explain-a-lease-of-a-generation", "src/store_commands/explain_since.c", "w.items[i].or_earlier = !ctx->policy->partitions[i / n].lease;", "w.items[i].or_earlier = true;"),
+    Wrong("attribution-the-receiver-is-worst", "src/violations/attribution_storm.c", "        if (is_of_unknown_sender(f))\n", "        if (false)\n"),
+    Wrong("attribution-the-receiver-lost-it", "src/violations/attribution_storm.c", "if (!is_of_unknown_sender(&f) || !f.is_switch_port)", "if (true)"),
     Wrong("attribution-any-loss-is-shared", "src/violations/attribution_storm.c", " && own->when == one->cause", ""),
     Wrong("attribution-later-than-it-began", "src/violations/attribution_storm.c", "                if (may_be_cause(one, &changes[i]))\n", ""),
     Wrong("reconcile-every-sm-runs", "src/subnet/subnet.h", "s->sm_lid.v != 0 && (s->sm == SUBNET_NONE || s->ports[s->sm].is_sm)", "s->sm_lid.v != 0"),

@@ -862,6 +862,30 @@ START_TEST(test_storm)
 }
 END_TEST
 
+/* Without a sender, it is the port that refused the packets that is worst, not the host that was to receive them; and what that
+ * host lost is no cause. */
+START_TEST(test_storm_of_notices)
+{
+        struct violation_report r = { .kind = VIOLATION_STORM, .count = 12, .n_ports = 2 };
+        const struct violation_host nobody = {};
+
+        for (unsigned i = 0; i < 2; i++) {
+                add_worst(&r, VIOLATION_NOTICE_259, LEAF07, (uint8_t) (20 + i), 7 - i);
+                r.worst[i].host = &nobody;
+                r.worst[i].notice = (struct notice) { .key = 0x8101, ENDS(777, 42), AT(70, 20) };
+                add_ends(&r.worst[i], arena, subnet, lids);
+        }
+        ck_assert_str_eq(storm(&r), "2 ports counted 12 violations; the worst: switch port leaf07/20 counted 7, switch port leaf07/21 "
+                                    "counted 6");
+        for (unsigned i = 0; i < 2; i++) {
+                r.worst[i].notice.lid1.v = 42;
+                r.worst[i].notice.lid2.v = 16;
+                add_ends(&r.worst[i], arena, subnet, lids);
+        }
+        expect_text(storm(&r), "; the worst: node0042 mlx5_0/1 sent 7, node0042 mlx5_0/1 sent 6; all of these were taken out of tenant-a");
+}
+END_TEST
+
 /* Ports that were put into a partition while they counted already. */
 START_TEST(test_a_gain_is_no_cause)
 {
@@ -1294,6 +1318,7 @@ int main(void)
         tcase_add_test(tcase, test_a_later_loss_is_the_likelier_cause);
         tcase_add_test(tcase, test_away);
         tcase_add_test(tcase, test_storm);
+        tcase_add_test(tcase, test_storm_of_notices);
         tcase_add_test(tcase, test_record);
         tcase_add_test(tcase, test_age_of_a_change);
         tcase_add_test(tcase, test_not_the_first_time);
