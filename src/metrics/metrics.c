@@ -113,7 +113,7 @@ static bool same_series(const struct violation_record *a, const struct violation
         const struct violation_host none = {}, *x = a->host ?: &none, *y = b->host ?: &none;
 
         return violation_port_equal(a->port, b->port) && a->source == b->source && x->guid.v == y->guid.v &&
-               strcmp(x->label ?: "", y->label ?: "") == 0;
+               strcmp(x->label ?: "", y->label ?: "") == 0 && strcmp(x->at_switch ?: "", y->at_switch ?: "") == 0;
 }
 
 /* Records of one series follow each other. Without violations there is no series: a fabric has tens of thousands of counters.

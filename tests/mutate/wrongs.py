@@ -293,6 +293,7 @@ WRONGS = [
           "o->state == APPLY_HELD || o->partly_held;"),
     Wrong("apply-unread-holds-all", APPLY_ADMISSION, "if (now[k].v != after[k].v && !rule_admits(ap, w, after, after[k]))",
           "if (now[k].v != after[k].v)"),
+    Wrong("metrics-a-host-is-where-it-was", "src/metrics/metrics.c", ' && strcmp(x->at_switch ?: "", y->at_switch ?: "") == 0;', ";"),
     Wrong("metrics-an-empty-port-has-no-switch", "src/metrics/metrics.c", "        } else if (is_switch_port) {\n", "        } else if (false) {\n"),
     Wrong("violations-a-port-is-another", "src/violations/poll_targets.c", "                port.number = 0;\n", ""),
     Wrong("violations-nothing-is-remembered", "src/violations/poll_targets.c", "        if (known)\n                *target = *known;\n", "        (void) known;\n"),

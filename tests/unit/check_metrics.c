@@ -410,6 +410,34 @@ START_TEST(of_a_host_before_it_is_known)
 }
 END_TEST
 
+/* What an adapter counted at one switch port is not what it counts at another. */
+START_TEST(of_a_host_that_moved)
+{
+        const struct violation_port port = { { 0x20 }, 1 };
+        struct violation_host host = { .node_guid = { 0x20 }, .guid = { 0x21 }, .number = 1, .label = "node0042 mlx5_0/1",
+                                       .name = "node0042", .node = "node0042", .device = "mlx5_0", .switch_port = 7 };
+        struct violations *v = violations_new(&(struct violations_config) { .interval = USEC_PER_SEC, .threshold = 1 });
+        struct metrics m = with_violations();
+        const char *text;
+
+        ck_assert_ptr_nonnull(v);
+        for (unsigned i = 0; i < 2; i++) {
+                host.at_switch = i == 0 ? "leafA/7" : "leafB/7";
+                host.switch_name = i == 0 ? "leafA" : "leafB";
+                ck_assert_int_eq(violations_set_host(v, port, &host), 0);
+                ck_assert_int_eq(violations_see_counter(v, 1, port, VIOLATION_P_KEY_VIOLATIONS, 16, 11 * i), 0);
+                ck_assert_int_eq(violations_see_counter(v, 2, port, VIOLATION_P_KEY_VIOLATIONS, 16, 10 + 2 * i), 0);
+        }
+        m.records = violations_records(v, &m.n_records);
+        text = print(&m, NULL);
+        ck_assert_uint_eq(count(text, "pkeyd_violations_total{"), 2);
+        has_line(text, "pkeyd_violations_total{source=\"p_key_violations\",node_guid=\"0x0000000000000020\",seen_by=\"endport\","
+                       "node=\"node0042\",device=\"mlx5_0\",port=\"1\",port_guid=\"0x0000000000000021\",switch=\"leafA\","
+                       "switch_port=\"7\"} 10");
+        violations_free(v);
+}
+END_TEST
+
 START_TEST(of_held_bases)
 {
         struct metrics m = { .version = "1", .control = &status };
@@ -495,6 +523,7 @@ int main(void)
         tcase_add_test(c, of_hosts);
         tcase_add_test(c, of_violations);
         tcase_add_test(c, of_a_host_before_it_is_known);
+        tcase_add_test(c, of_a_host_that_moved);
         tcase_add_test(c, of_held_bases);
         tcase_set_timeout(c, 120);
         tcase_add_test(c, too_many);
