@@ -147,6 +147,11 @@ static void log_report(struct monitor *m, const struct attribution_input *contex
                 m->handlers.reported(&item, m->handlers.userdata);
 }
 
+static void set_timer(struct monitor *m)
+{
+        (void) timer_set(m->timer, MIN(violations_due(m->violations), m->learn_due));
+}
+
 static void log_reports(struct monitor *m)
 {
         struct attribution_input context;
@@ -162,7 +167,7 @@ static void log_reports(struct monitor *m)
         if (any || total_of(m) != m->total) /* not every violation is reported on its own */
                 m->handlers.counted(any, m->handlers.userdata);
         m->total = total_of(m);
-        (void) timer_set(m->timer, MIN(violations_due(m->violations), m->learn_due));
+        set_timer(m);
 }
 
 static void take_notices(struct monitor *m, usec_t now)
@@ -286,9 +291,14 @@ static void configure(struct monitor *m)
                 .check_hosts = true,
                 .m_keys = m->generation->m_keys,
         };
+        usec_t local;
 
         violations_set_config(m->violations, &config);
         violation_poll_set_config(m->poll, clock_now(), &poll);
+        /* what waits since the interval was longer comes in time */
+        set_timer(m);
+        if (sd_event_source_get_time(m->local, &local) >= 0)
+                (void) timer_set(m->local, MIN(local, clock_now() + s->violations_interval));
 }
 
 static void forget(struct monitor *m)
@@ -333,7 +343,7 @@ static void follow_leases(struct monitor *m, const struct control_status *s)
         m->leases_changed = clock_now();
         if (m->learn_due == USEC_INFINITY)
                 m->learn_due = MAX(m->leases_changed, m->may_learn);
-        (void) timer_set(m->timer, MIN(violations_due(m->violations), m->learn_due));
+        set_timer(m);
 }
 
 /* A new session runs no tasks and receives nothing, and the SA knows the address of the one before. */

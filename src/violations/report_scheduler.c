@@ -19,6 +19,14 @@ static usec_t cool_at(const struct report_scheduler *s, const struct violation_e
         return e->reported_at + s->config.interval;
 }
 
+void report_scheduler_set_config(struct report_scheduler *s, const struct violations_config *config)
+{
+        s->config.interval = MAX(config->interval, UINT64_C(1));
+        s->config.threshold = MAX(config->threshold, UINT64_C(1));
+        if (s->ends != USEC_INFINITY)
+                s->ends = MIN(s->ends, s->opened + s->config.interval);
+}
+
 /* --- what is new ------------------------------------------------------------------------------------------------------ */
 
 void report_scheduler_count(struct report_scheduler *s, usec_t now, uint32_t entry, uint64_t n, usec_t since)
@@ -81,6 +89,7 @@ static void open_interval(struct report_scheduler *s, usec_t now)
 {
         if (s->ends != USEC_INFINITY)
                 return;
+        s->opened = now;
         s->ends = now + s->config.interval;
         s->n_reported = s->n_quiet = 0;
 }

@@ -12,12 +12,14 @@
 struct report_scheduler {
         struct violations_config config;
         struct violation_table *table;         /* borrows */
-        usec_t ends;                           /* the interval in which lines are counted; USEC_INFINITY: there is none */
+        usec_t opened, ends;                   /* the interval in which lines are counted; USEC_INFINITY: there is none */
         uint32_t n_reported, n_quiet;          /* lines in it */
         bool releases_held, releases_quiet;    /* those that wait are reported one by one now */
         bool in_storm;                         /* the last interval ended with a summary */
 };
 
+/* What began before ends earlier if the interval is shorter now, but not later. */
+void report_scheduler_set_config(struct report_scheduler *s, const struct violations_config *config);
 /* The entry counted n more violations; since: when it was last sampled without them. */
 void report_scheduler_count(struct report_scheduler *s, usec_t now, uint32_t entry, uint64_t n, usec_t since);
 /* Marks the entry as due if enough of it is unreported, and it was not reported in this interval, or if its counter just reached

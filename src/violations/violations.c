@@ -23,8 +23,7 @@ struct violations {
 
 void violations_set_config(struct violations *v, const struct violations_config *config)
 {
-        v->scheduler.config.interval = MAX(config->interval, UINT64_C(1));
-        v->scheduler.config.threshold = MAX(config->threshold, UINT64_C(1));
+        report_scheduler_set_config(&v->scheduler, config);
 }
 
 struct violations *violations_new(const struct violations_config *config)

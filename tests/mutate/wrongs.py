@@ -215,6 +215,7 @@ WRONGS = [
     Wrong("violations-no-cooling", REPORT_SCHEDULER, "(e->report_state == REPORT_COOLING && (!e->is_reported || e->report_saturated));",
           "e->report_state == REPORT_COOLING;"),
     Wrong("violations-reported-twice", REPORT_SCHEDULER, "        e->record.unreported = 0;\n        e->report_saturated", "        e->report_saturated"),
+    Wrong("violations-a-long-interval-goes-on", REPORT_SCHEDULER, "                s->ends = MIN(s->ends, s->opened + s->config.interval);\n", "                (void) 0;\n"),
     Wrong("violations-storm-reports-all", REPORT_SCHEDULER, "(is_new || !s->in_storm)", "true"),
     Wrong("violations-storm-of-one-more", REPORT_SCHEDULER, "n_reported + n_waiting > VIOLATIONS_STORM_PORTS;", "n_reported + n_waiting > VIOLATIONS_STORM_PORTS + 40;"),
     Wrong("violations-storm-of-the-limit", REPORT_SCHEDULER, "n_reported + n_waiting > VIOLATIONS_STORM_PORTS;", "n_reported + n_waiting >= VIOLATIONS_STORM_PORTS;"),

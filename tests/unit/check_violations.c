@@ -290,6 +290,31 @@ START_TEST(notices_by_key_and_ends)
 }
 END_TEST
 
+/* A storm fills an hour; then the interval is made shorter, and what waits is reported when that is over, or longer, which changes
+ * nothing. */
+START_TEST(a_shorter_interval)
+{
+        const usec_t hour = 60 * INTERVAL;
+
+        violations_set_config(violations, &(struct violations_config) { .interval = hour, .threshold = 1 });
+        for (unsigned i = 1; i <= VIOLATIONS_STORM_PORTS + 2; i++) {
+                see(START, i, 64, 0);
+                see(START + 1, i, 64, 5);
+        }
+        while (violations_next_report(violations, START + 1, &report))
+                ck_assert_int_eq(report.kind, VIOLATION_FIRST);
+        ck_assert_uint_eq(violations_due(violations), START + 1 + hour);
+        for (unsigned i = 0; i < 3; i++) {
+                violations_set_config(violations, &(struct violations_config) { .interval = i == 1 ? 2 * hour : INTERVAL, .threshold = 1 });
+                ck_assert_uint_eq(violations_due(violations), START + 1 + INTERVAL);
+        }
+        assert_none(START + INTERVAL);
+        ck_assert(violations_next_report(violations, START + 1 + INTERVAL, &report));
+        ck_assert_int_eq(report.kind, VIOLATION_STORM);
+        ck_assert_uint_eq(report.count, 10);
+}
+END_TEST
+
 /* --- hosts ----------------------------------------------------------------------------------------------------------- */
 
 static void set_host_at(uint64_t at, uint64_t guid, const char *label, const char *at_switch)
@@ -924,6 +949,7 @@ int main(void)
         tcase_add_test(t, saturated_from_the_beginning);
         tcase_add_test(t, threshold_is_of_an_interval);
         tcase_add_test(t, notices_by_key_and_ends);
+        tcase_add_test(t, a_shorter_interval);
         tcase_add_test(t, the_first_time_of_a_host);
         tcase_add_test(t, a_move_ends_the_episode);
         tcase_add_test(t, a_move_of_an_adapter);
