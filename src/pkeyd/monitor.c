@@ -208,7 +208,10 @@ void monitor_turn(struct monitor *m)
 {
         usec_t now = clock_now();
 
+        violations_set_observed(m->violations, m->snapshot ? m->snapshot->subnet : NULL,
+                                m->snapshot ? m->snapshot->observed : NULL);
         (void) violations_take_samples(m->violations, now, m->poll);
+        violations_set_observed(m->violations, NULL, NULL);
         take_notices(m, now);
         log_subscription(m);
         log_poll(m);

@@ -128,6 +128,8 @@ static void remark_filter(struct facts *f)
                 add_remark(f, REMARK_CANNOT_FILTER);
         else if (f->filter == FILTER_UNCONFIRMED)
                 add_remark(f, REMARK_MAY_FILTER);
+        else if (f->filter == FILTER_CHANGED)
+                add_remark(f, REMARK_DID_NOT_FILTER);
 }
 
 static void add_counter_reasons(struct facts *f)
@@ -222,7 +224,8 @@ static int explain(struct arena *a, const struct violation_report *report, const
                    const struct attribution_input *input, struct attribution *ret)
 {
         struct attribution out = {};
-        struct facts f = { .arena = a, .input = input, .record = record, .out = &out };
+        struct facts f = { .arena = a, .input = input, .record = record, .out = &out,
+                           .then = report ? record->episode_filter : record->filter };
         int r = attribution_open(&f);
 
         if (r < 0)

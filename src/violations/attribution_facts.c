@@ -74,6 +74,10 @@ static int find_counted_port(struct facts *f)
                 if (s)
                         remark_missing(f, node);
         }
+        if (f->then == VIOLATION_FILTER_ON)
+                f->filter = FILTER_ON;
+        else if (f->then == VIOLATION_FILTER_NOT_ALWAYS && f->filter == FILTER_ON)
+                f->filter = FILTER_CHANGED;
         return f->out->counted_by ? 0 : -ENOMEM;
 }
 

@@ -17,6 +17,7 @@ enum switch_filter {
         FILTER_OFF,
         FILTER_UNSUPPORTED,
         FILTER_UNCONFIRMED, /* a write of it was not confirmed */
+        FILTER_CHANGED,     /* it compares them now, but did not at some of the samples */
         FILTER_GONE,        /* the port is not in the snapshot any more */
 };
 
@@ -75,6 +76,7 @@ struct facts {
         struct arena *arena;
         const struct attribution_input *input;
         const struct violation_record *record;
+        enum violation_filter then;       /* when what the text is about was counted */
         struct attribution *out;          /* all but the text */
         struct beginning began;
         uint32_t counted;                 /* the port that counted or refused, an index into the subnet's ports, or SUBNET_NONE */
@@ -115,7 +117,7 @@ bool membership_change_is_loss(const struct membership_change *change);
 /* The endport as an index of input->memberships; SUBNET_NONE: its memberships are not known. */
 uint32_t attribution_find_host(const struct attribution_input *input, const struct violation_host *host);
 
-/* Finds the port that counted and the endports, and fills `out`; arena, input, record and out are set. 0 or -ENOMEM. */
+/* Finds the port that counted and the endports, and fills `out`; arena, input, record, then and out are set. 0 or -ENOMEM. */
 int attribution_open(struct facts *f);
 
 /* Writes out->text. report: NULL: of the record as it is. 0 or -ENOMEM. */

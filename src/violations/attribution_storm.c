@@ -164,7 +164,8 @@ int attribution_write_sum(struct arena *a, const struct violation_report *report
                 add_storm(&w, report, input);
         for (uint32_t i = 0; i < n; i++) {
                 struct attribution one = {};
-                struct facts f = { .arena = a, .input = input, .record = &report->worst[i], .out = &one };
+                struct facts f = { .arena = a, .input = input, .record = &report->worst[i], .out = &one,
+                                   .then = report->worst[i].episode_filter };
                 int r = attribution_open(&f);
 
                 if (r < 0)

@@ -49,6 +49,7 @@ struct port_samples {
         struct violation_counter counters[VIOLATION_N_COUNTERS];
         const struct violation_host *host;  /* a reference; NULL: none was set */
         bool is_empty;                      /* nothing was plugged in in the last snapshot: host was there before */
+        enum violation_filter filter[VIOLATION_N_COUNTERS]; /* at the last sample */
         bool doubted[VIOLATION_N_COUNTERS]; /* what the next sample finds may be of another host */
         uint32_t saturated[VIOLATION_N_COUNTERS]; /* entry of the record that is `saturated`, if there is one */
         /* Of an endport: when it first counted violations, and when the leaf port of that time first counted violations by it. */

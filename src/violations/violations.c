@@ -16,6 +16,8 @@ struct violations {
         struct violation_table table;
         struct counter_samples samples;
         struct report_scheduler scheduler;
+        const struct subnet *subnet;     /* borrowed, as of violations_set_observed() */
+        const struct observed *observed;
         uint64_t totals[VIOLATION_N_SOURCES];
         const struct violation_host *unknown; /* a reference; stands for the host where another one than the known one may
                                                * have sent the packets */
@@ -75,11 +77,35 @@ static void set_first(struct violations *v, struct violation_record *r, usec_t n
         r->host_first_since = of_host->since;
 }
 
+void violations_set_observed(struct violations *v, const struct subnet *subnet, const struct observed *observed)
+{
+        v->subnet = subnet;
+        v->observed = observed && observed->subnet == subnet ? observed : NULL;
+}
+
+static enum violation_filter filter_of(const struct violations *v, struct violation_port port, enum violation_source source)
+{
+        uint32_t i = v->subnet ? subnet_find_port_of(v->subnet, port.node_guid, port.number) : SUBNET_NONE;
+        bool outbound = source == VIOLATION_XMIT_CONSTRAINT, checks;
+
+        if (i == SUBNET_NONE)
+                return VIOLATION_FILTER_UNKNOWN;
+        checks = outbound ? v->subnet->ports[i].enforce_outbound : v->subnet->ports[i].enforce_inbound;
+        if (v->observed) {
+                const struct observed_table *t = &v->observed->tables[i];
+
+                checks = !t->enforcement_doubted && (outbound ? t->enforce_outbound : t->enforce_inbound);
+        }
+        return checks ? VIOLATION_FILTER_ON : VIOLATION_FILTER_NOT_ALWAYS;
+}
+
 /* since: when it was last sampled without these. */
-static void count(struct violations *v, usec_t now, uint32_t entry, uint64_t n, usec_t since)
+static void count(struct violations *v, usec_t now, uint32_t entry, uint64_t n, usec_t since, enum violation_filter filter)
 {
         struct violation_record *r = &v->table.entries[entry].record;
 
+        r->filter = MAX(r->filter, filter);
+        r->episode_filter = r->episode == 0 ? filter : MAX(r->episode_filter, filter);
         report_scheduler_count(&v->scheduler, now, entry, n, since);
         if (r->total == 0)
                 set_first(v, r, now, since);
@@ -116,6 +142,7 @@ static int update_record(struct violations *v, usec_t now, struct port_samples *
         const struct violation_record key = key_of(v, p, source);
         bool is_news = change->count > 0 || change->newly_saturated;
         uint32_t entry = is_news ? violation_table_take(&v->table, &key) : violation_table_find(&v->table, &key);
+        enum violation_filter filter = filter_of(v, p->port, source);
         struct violation_entry *e;
 
         if (!change->saturated || change->newly_saturated)
@@ -124,7 +151,7 @@ static int update_record(struct violations *v, usec_t now, struct port_samples *
                 return is_news ? -ENOMEM : 0;
         e = &v->table.entries[entry];
         if (change->count > 0)
-                count(v, now, entry, change->count, change->since);
+                count(v, now, entry, change->count, change->since, MAX(filter, p->filter[source]));
         if (change->newly_saturated) {
                 e->record.saturated = true;
                 p->saturated[source] = entry;
@@ -155,6 +182,7 @@ int violations_see_counter(struct violations *v, usec_t now, struct violation_po
         if (r < 0)
                 return r;
         p->counters[source] = c;
+        p->filter[source] = filter_of(v, port, source);
         p->doubted[source] = false;
         return change.saturated;
 }
@@ -305,7 +333,7 @@ int violations_see_notice(struct violations *v, usec_t now, struct violation_por
         e = &v->table.entries[entry];
         e->record.notice = *notice;
         e->record.from_conflicts = ends->from_conflicts;
-        count(v, now, entry, 1, 0);
+        count(v, now, entry, 1, 0, VIOLATION_FILTER_UNKNOWN);
         report_scheduler_consider(&v->scheduler, entry);
         return 0;
 }

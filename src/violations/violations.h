@@ -39,7 +39,7 @@
  */
 
 #include "ib/sa.h"
-#include "subnet/subnet.h"
+#include "subnet/observed.h"
 #include "util/cleanup.h"
 #include "util/hash.h"
 
@@ -121,6 +121,13 @@ struct violation_ends {
         bool from_conflicts; /* the sender's LID and GID belong to two ports */
 };
 
+/* Whether a switch port checked P_Keys when its counter moved. */
+enum violation_filter {
+        VIOLATION_FILTER_UNKNOWN,
+        VIOLATION_FILTER_ON,         /* at both samples of each count */
+        VIOLATION_FILTER_NOT_ALWAYS,
+};
+
 /* All of one source at one port and of one host (and for notices: with one key between the same two ends). */
 struct violation_record {
         struct violation_port port;
@@ -137,6 +144,7 @@ struct violation_record {
         usec_t host_first, host_first_since; /* the same of the host and this source, at whatever port and under whatever name;
                                                 0: not known */
         usec_t episode_began;
+        enum violation_filter filter, episode_filter; /* of `total`; of the present or last episode */
         bool saturated;           /* the counter is at its maximum: there may have been more */
         unsigned bits;            /* of the counter; 0: a notice, or not known */
 };
@@ -181,6 +189,9 @@ DEFINE_CLEANUP(struct violations *, violations_free)
 /* Records stay. */
 void violations_set_config(struct violations *v, const struct violations_config *config);
 
+/* Whether switch ports check P_Keys, for the samples that follow. Borrowed until the next call. Either may be NULL: not known; the
+ * bits of the subnet count. */
+void violations_set_observed(struct violations *v, const struct subnet *subnet, const struct observed *observed);
 /* Takes a sample of a counter of `bits` bits (1 to 64) at a port. Returns 1 if it is at its maximum (it may be cleared), 0, -EINVAL
  * (no counter), or -ENOMEM (then the next sample counts what this one missed). */
 int violations_see_counter(struct violations *v, usec_t now, struct violation_port port, enum violation_source source,

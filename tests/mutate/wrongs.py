@@ -1294,6 +1294,8 @@ WRONGS += [
     Wrong("explain-a-lease-of-a-generation", "src/store_commands/explain_since.c", "w.items[i].or_earlier = !ctx->policy->partitions[i / n].lease;", "w.items[i].or_earlier = true;"),
     Wrong("attribution-the-receiver-is-worst", "src/violations/attribution_storm.c", "        if (is_of_unknown_sender(f))\n", "        if (false)\n"),
     Wrong("attribution-the-receiver-lost-it", "src/violations/attribution_storm.c", "if (!is_of_unknown_sender(&f) || !f.is_switch_port)", "if (true)"),
+    Wrong("attribution-filters-now-not-then", "src/violations/attribution_facts.c", "if (f->then == VIOLATION_FILTER_ON)", "if (false)"),
+    Wrong("attribution-filters-at-one-sample", "src/violations/violations.c", "MAX(filter, p->filter[source])", "filter"),
     Wrong("attribution-any-loss-is-shared", "src/violations/attribution_storm.c", " && own->when == one->cause", ""),
     Wrong("attribution-later-than-it-began", "src/violations/attribution_storm.c", "                if (may_be_cause(one, &changes[i]))\n", ""),
     Wrong("reconcile-every-sm-runs", "src/subnet/subnet.h", "s->sm_lid.v != 0 && (s->sm == SUBNET_NONE || s->ports[s->sm].is_sm)", "s->sm_lid.v != 0"),

@@ -634,6 +634,54 @@ START_TEST(test_enforcement_as_applied)
 }
 END_TEST
 
+/* A port names the sender of what it counted while it checked P_Keys, whatever it does now. */
+START_TEST(test_enforcement_then)
+{
+        const struct violations_config config = { .interval = MINUTE, .threshold = 1 };
+        const struct violation_port at = { { LEAF07 }, 6 };
+        uint32_t port = subnet_find_port(subnet, subnet_find_node(subnet, at.node_guid), 6), n;
+        static const bool filters[] = { false, false, true, true, true };
+        struct violations *v = violations_new(&config);
+        struct attribution_input c = everything();
+        const struct violation_record *record;
+        struct violation_report report;
+        struct observed *observed;
+        struct attribution a;
+        usec_t now = NOW;
+
+        ck_assert_ptr_nonnull(v);
+        ck_assert_int_eq(observed_new(arena, subnet, &observed), 0);
+        c.observed = observed;
+        ck_assert_int_eq(violations_set_subnet(v, subnet), 0);
+        for (unsigned i = 0; i < ELEMENTS(filters); i++, now += HOUR) {
+                observed->tables[port].enforce_inbound = filters[i];
+                violations_set_observed(v, subnet, observed);
+                c.now = now;
+                for (unsigned k = 0; k < 2; k++) { /* the last episode is over, then comes the next one */
+                        if (k == 1)
+                                ck_assert_int_eq(violations_see_counter(v, now, at, VIOLATION_RCV_CONSTRAINT, 64, 100 * i), 0);
+                        observed->tables[port].enforce_inbound = !filters[i];
+                        while (violations_next_report(v, now, &report)) {
+                                ck_assert_int_eq(report.kind, k == 0 ? VIOLATION_QUIET : VIOLATION_FIRST);
+                                ck_assert_int_eq(attribution_explain(arena, &report, &c, &a), 0);
+                                ck_assert_int_eq(a.names_sender, i + k > 3);
+                        }
+                        observed->tables[port].enforce_inbound = filters[i];
+                }
+                observed->tables[port].enforce_inbound = true;
+                record = violations_records(v, &n);
+                ck_assert_uint_eq(n, i > 0);
+                if (n == 0)
+                        continue;
+                ck_assert_int_eq(attribution_explain_record(arena, record, &c, &a), 0);
+                ck_assert(!a.names_sender);
+                expect_text(a.text, "packets from node0043 mlx5_0/1 (PortRcvConstraintErrors)");
+                expect_text(a.text, "because it did not always check P_Keys of incoming packets at that time");
+        }
+        violations_free(v);
+}
+END_TEST
+
 /* --- hosts as they were ------------------------------------------------------------------------------------------ */
 
 static const char *explain_of(const struct violation_host *host, struct violation_port port, enum violation_source source,
@@ -1311,6 +1359,7 @@ int main(void)
         tcase_add_test(tcase, test_fields);
         tcase_add_test(tcase, test_less_is_known);
         tcase_add_test(tcase, test_enforcement_as_applied);
+        tcase_add_test(tcase, test_enforcement_then);
         tcase_add_test(tcase, test_hosts);
         tcase_add_loop_test(tcase, test_notice_at_an_empty_port, 0, 2);
         tcase_add_test(tcase, test_about_when);
