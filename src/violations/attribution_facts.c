@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "violations/attribution_internal.h"
+#include "violations/notice_ends.h"
 
 /* --- the ports ---------------------------------------------------------------------------------------------------- */
 
@@ -146,6 +147,10 @@ static int fill_notice_fields(struct facts *f)
 
         f->from = *f->record->from;
         f->to = *f->record->to;
+        if (f->record->source == VIOLATION_NOTICE_257 && lid_is_multicast(f->record->notice.lid2) && host_is_known(host)) {
+                f->to = *host; /* of the members of the group, the one that refused the packet */
+                f->to.label = f->record->to->label;
+        }
         out->names_sender = from_is_known;
         /* what passes a leaf port comes from the endport that is plugged in or goes to it */
         if (f->is_switch_port && host_is_known(host) && f->from.guid.v != host->guid.v && f->to.guid.v != host->guid.v) {

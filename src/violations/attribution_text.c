@@ -129,7 +129,7 @@ static bool is_receiver(const struct facts *f)
 {
         if (f->record->port.node_guid.v == 0)
                 return f->record->notice.issuer.v == f->record->notice.lid2.v;
-        return host_is_known(&f->to) && f->to.guid.v == f->host.guid.v;
+        return host_is_known(f->record->to) && f->to.guid.v == f->host.guid.v;
 }
 
 static int make_notice_headline(struct sentence *s)

@@ -57,6 +57,19 @@ struct finder {
         uint32_t plugged_in; /* into the switch port that refused the packet; SUBNET_NONE: nothing, or it was no switch port */
 };
 
+/* "multicast LID 0xc003 (MGID ff12:401b:8101:0:0:0:ffff:ffff)" */
+static const char *label_of_group(const struct finder *f, struct lid lid, const struct gid *gid)
+{
+        unsigned w[8];
+
+        if (!gid)
+                return arena_printf(f->arena, "multicast LID 0x%04x", (unsigned) lid.v);
+        for (unsigned i = 0; i < ELEMENTS(w); i++)
+                w[i] = (i < 4 ? gid->prefix : gid->id) >> (48 - i % 4 * 16) & 0xffff;
+        return arena_printf(f->arena, "multicast LID 0x%04x (MGID %x:%x:%x:%x:%x:%x:%x:%x)", (unsigned) lid.v, w[0], w[1], w[2], w[3],
+                            w[4], w[5], w[6], w[7]);
+}
+
 /* No port of the snapshot: the addresses in the packet. */
 static int open_stranger(const struct finder *f, struct lid lid, const struct gid *gid, uint32_t by_lid, struct violation_host *ret)
 {
@@ -66,7 +79,9 @@ static int open_stranger(const struct finder *f, struct lid lid, const struct gi
                 remark = " (several ports claim it)";
         else if (f->subnet && f->lids && lid.v != 0)
                 remark = " (no port of this fabric has it)";
-        if (gid)
+        if (lid_is_multicast(lid))
+                ret->label = label_of_group(f, lid, gid);
+        else if (gid)
                 ret->label = arena_printf(f->arena, "LID %u with port GUID 0x%016" PRIx64 "%s", lid.v, gid->id, remark);
         else if (lid.v != 0)
                 ret->label = arena_printf(f->arena, "LID %u%s", lid.v, remark);

@@ -15,6 +15,11 @@ struct lid_map *lid_map_new(struct arena *a, const struct subnet *s);
 /* The endport (an index into s->ports), SUBNET_NONE, or LID_SEVERAL. */
 uint32_t lid_map_find(const struct lid_map *m, struct lid lid);
 
+static inline bool lid_is_multicast(struct lid lid)
+{
+        return lid.v > LID_MAX_UNICAST && lid.v != UINT16_MAX; /* which is the permissive LID */
+}
+
 /* The port that refused the packet of a notice: for 259 a switch port, else an endport; node GUID 0 if it is not known. subnet and
  * lids may be NULL: nothing is known of the fabric. */
 struct violation_port violation_port_of_notice(const struct subnet *subnet, const struct lid_map *lids,

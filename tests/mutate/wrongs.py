@@ -1362,6 +1362,8 @@ WRONGS += [
     Wrong("ends-sender-is-no-part-of-a-record", "src/violations/violation_table.c", "violation_compare_hosts(x->from, y->from) ?: ", ""),
     Wrong("ends-notice-of-the-last-host", "src/violations/violations.c", "p && p->host && !p->is_empty ?", "p && p->host ?"),
     Wrong("ends-notice-of-the-next-host", "src/violations/violations.c", "? p->host : v->unknown,\n                                        .from", "? p->host : NULL,\n                                        .from"),
+    Wrong("ends-a-group-is-a-port", "src/violations/notice_ends.c", "if (lid_is_multicast(lid))", "if (false)"),
+    Wrong("ends-a-group-has-no-members", "src/violations/attribution_facts.c", "lid_is_multicast(f->record->notice.lid2) &&", "false &&"),
     Wrong("ends-notice-has-no-host", "src/violations/violations.c", ".host = p && p->host && !p->is_empty ? p->host : v->unknown,", ".host = v->unknown,"),
     Wrong("opensm-late-file-is-forgotten", ADMISSION, "opensm_phases_reached(p, OPENSM_GRANT, i, seen) == OPENSM_MISSING ||", ""),
     Wrong("opensm-held-first-file-is-new", "src/opensm/phases.c", "                        before = p->in_place;\n", "                        ;\n"),
