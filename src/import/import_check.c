@@ -11,19 +11,26 @@ static bool is_kept_full(const struct subnet *s, uint32_t port, uint16_t base, e
         return policy_exempts(s, port, base) && got == MEMBERSHIP_FULL;
 }
 
-static void report_difference(struct import *im, const struct import_partition *p, uint32_t port, enum membership wanted,
-                              enum membership got, uint32_t others)
+static void report_difference(struct import *im, const struct import_partition *p, const struct memberships *m, uint32_t port,
+                              enum membership wanted, uint32_t others)
 {
-        bool kept = is_kept_full(im->subnet, port, p->source->base, got);
+        enum membership got = memberships_get(m, port, p->source->base);
+        bool kept = is_kept_full(im->subnet, port, p->source->base, got), frozen = !kept && got == wanted;
         const char *label = subnet_port_label(im->arena, im->subnet, port);
         struct place place = { .where = p->source->where };
 
         report_add(&im->report, kept ? FINDING_WARNING : FINDING_ERROR, FINDING_IMPORT_DIFFERENT,
-                   place.where.line > 0 ? &place : NULL, "%s: OpenSM gives %s membership %s, this policy gives it %s%s", p->name,
-                   label ?: "?", membership_to_string(wanted), membership_to_string(got),
-                   others > 0 ? " (and other ports)" : "");
+                   place.where.line > 0 ? &place : NULL, "%s: OpenSM gives %s membership %s, this policy %s%s%s", p->name,
+                   label ?: "?", membership_to_string(wanted), frozen ? "freezes it" : "gives it ",
+                   frozen ? "" : membership_to_string(got), others > 0 ? " (and other ports)" : "");
         if (kept)
                 report_hint(&im->report, "without a full member there, no host could reach the subnet administrator");
+}
+
+/* pkeyd leaves the table of such a port as it is. */
+static bool is_frozen_member(const struct memberships *m, uint32_t port, uint16_t base, enum membership got)
+{
+        return got != MEMBERSHIP_NONE && m->frozen[port] != FREEZE_NONE && !policy_exempts(m->subnet, port, base);
 }
 
 static int compare_partition(struct import *im, const struct import_partition *p, const struct memberships *m)
@@ -37,16 +44,16 @@ static int compare_partition(struct import *im, const struct import_partition *p
         for (uint32_t port = 0; port < im->subnet->n_ports; port++) {
                 enum membership got = memberships_get(m, port, p->source->base);
 
-                if (im->subnet->ports[port].role != PORT_ENDPORT || got == (enum membership) levels[port])
+                if (im->subnet->ports[port].role != PORT_ENDPORT ||
+                    (got == (enum membership) levels[port] && !is_frozen_member(m, port, p->source->base, got)))
                         continue;
                 if (is_kept_full(im->subnet, port, p->source->base, got))
-                        report_difference(im, p, port, (enum membership) levels[port], got, 0);
+                        report_difference(im, p, m, port, (enum membership) levels[port], 0);
                 else if (n++ == 0)
                         example = port;
         }
         if (n > 0)
-                report_difference(im, p, example, (enum membership) levels[example], memberships_get(m, example, p->source->base),
-                                  n - 1);
+                report_difference(im, p, m, example, (enum membership) levels[example], n - 1);
         return 0;
 }
 

@@ -94,8 +94,8 @@ static bool has_whole_node(const struct namer *n, uint32_t node)
         return true;
 }
 
-/* Returns whether the set has all endports of all nodes with this name and device (NULL: any). *ret_nodes: the number of these
- * nodes. */
+/* Returns whether the set has all endports of all nodes with this name and device (NULL: any), and none of them has a twin: pkeyd
+ * freezes ports that a name selects together with a twin's. *ret_nodes: the number of these nodes. */
 static bool has_whole_name(const struct namer *n, const char *name, const char *device, unsigned *ret_nodes)
 {
         const struct subnet *s = n->im->subnet;
@@ -110,7 +110,7 @@ static bool has_whole_name(const struct namer *n, const char *name, const char *
                 if (device && strcmp(node->device, device) != 0)
                         continue;
                 ++*ret_nodes;
-                whole = whole && has_whole_node(n, s->by_name[i]);
+                whole = whole && has_whole_node(n, s->by_name[i]) && !subnet_is_twin(s, i);
         }
         return whole;
 }

@@ -14,10 +14,7 @@ static void find_twins(struct matcher *m)
         const struct subnet *s = m->subnet;
 
         for (uint32_t i = 1; i < s->n_by_name; i++) {
-                const struct subnet_node *node = subnet_named_node(s, i), *other = subnet_named_node(s, i - 1);
-
-                if (node->type != NODE_CA || other->type != NODE_CA || !node->device[0] || strcmp(other->name, node->name) != 0 ||
-                    strcmp(other->device, node->device) != 0)
+                if (!subnet_is_twin(s, i))
                         continue;
                 m->twin[s->by_name[i]] = s->by_name[i - 1];
                 m->has_twin[s->by_name[i]] = m->has_twin[s->by_name[i - 1]] = true;

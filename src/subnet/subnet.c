@@ -127,6 +127,14 @@ bool subnet_has_name(const struct subnet *s, const char *name)
         return i < s->n_by_name && strcmp(subnet_named_node(s, i)->name, name) == 0;
 }
 
+bool subnet_is_twin(const struct subnet *s, uint32_t i)
+{
+        const struct subnet_node *x = subnet_named_node(s, i), *y = i > 0 ? subnet_named_node(s, i - 1) : NULL;
+
+        return y && x->type == NODE_CA && y->type == NODE_CA && x->device[0] && strcmp(x->name, y->name) == 0 &&
+               strcmp(x->device, y->device) == 0;
+}
+
 bool subnet_is_board(const char *text)
 {
         for (;; text++) {

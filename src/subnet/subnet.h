@@ -126,6 +126,9 @@ static inline const struct subnet_node *subnet_named_node(const struct subnet *s
         return &s->nodes[s->by_name[i]];
 }
 
+/* Returns whether the nodes at index i and i - 1 of by_name are channel adapters with the same name and device. */
+bool subnet_is_twin(const struct subnet *s, uint32_t i);
+
 /* PartitionCap of an endport, PartitionEnforcementCap of a switch external port: entries of its P_Key table. */
 uint16_t subnet_port_capacity(const struct subnet *s, const struct subnet_port *p);
 

@@ -1277,6 +1277,8 @@ WRONGS += [
     Wrong("import-switch-ports-hold-both", "src/import/import_check.c", "        if (of != port)\n                return", "        if (false)\n                return"),
     Wrong("import-down-is-no-port", "src/import/import.c", "if (subnet && known) {", "if (subnet && known && known->n == 0) {"),
     Wrong("import-absent-ports-are-whole", "src/import/import_names.c", "s->ports[i].role == PORT_ENDPORT && !n->in_set[i]", "s->nodes[node].num_ports > 0 && s->ports[i].role == PORT_ENDPORT && !n->in_set[i]"),
+    Wrong("import-names-adapters-of-one-name", "src/import/import_names.c", " && !subnet_is_twin(s, i);", ";"),
+    Wrong("import-frozen-are-equal", "src/import/import_check.c", "got != MEMBERSHIP_NONE && m->frozen[port] != FREEZE_NONE &&", "got != MEMBERSHIP_NONE && m->frozen[port] == FREEZE_LINES &&"),
     Wrong("import-index0-spreads", "src/import/import_reduce.c", "p->index0 = with && all;", "p->index0 = with;"),
     Wrong("opensm-foreign-index0-spreads", "src/opensm/partitions_file.c", "mixed ? !has_index0(mixed, members[i].port) :", "mixed ? false && has_index0(mixed, members[i].port) :"),
     Wrong("conf-cr-among-lf", "src/opensm/partitions_conf.c", " && !memchr(bytes, '\\n', n) ?", " ?"),

@@ -247,6 +247,22 @@ def test_a_host_with_a_port_that_is_down():
         check("      two/mlx5_0: full\n" in imported, imported)
 
 
+def test_adapters_with_the_same_name():
+    """As they come from the factory. A line for that name would freeze them."""
+    topology = Topology()
+    topology.add_switch("leaf01", 3)
+    for number, node in enumerate(("node0001", "factory1", "factory2"), 1):
+        topology.add_host(node, "MT4119 ConnectX5   Mellanox Technologies" if number > 1 else None)
+        topology.link(node, 1, "leaf01", number)
+    with Fabric(topology) as fabric:
+        judge = Judge(fabric)
+        judge.compare("twins", ("Default=0x7fff: ALL=limited, SELF=full;\na=0x10: 0x%016x=full, 0x%016x=full;\n" %
+                                (topology.port_guid("factory1"), topology.port_guid("factory2"))).encode())
+        check_equal(judge.count, 1, "compared files")
+        planned = fabric.pkeyctl("plan", fabric.path("partitions.yaml"), "--json").expect(0, 2).json()
+        check_equal(planned["frozen"], [], "frozen ports")
+
+
 OWNS = """version: 1
 owns: [0x7fff, 0x0010]
 partitions:

@@ -48,6 +48,39 @@ START_TEST(names)
 }
 END_TEST
 
+/* A name and device that two adapters have freezes their ports: they stay GUIDs. */
+START_TEST(twins)
+{
+        const char *yaml = import(HEAD "a=0x0010 : 0x101=full, 0x901=full, 0xa01=full ;\n", true);
+
+        expect_text(yaml, "    members:\n      node0001: full\n      0x0000000000000901: full\n      0x0000000000000a01: full\n");
+}
+END_TEST
+
+/* The check does not rely on the names. */
+START_TEST(frozen_members)
+{
+        static const char text[] = HEAD "a=0x0010 : 0x901=full, 0xa01=full ;\n", *const lines[] = { "0x901,0xa01", "twin" };
+        struct import_partition partitions[2] = {};
+        struct import im = { .arena = arena, .subnet = fixture_subnet(), .partitions = partitions, .n_partitions = 2 };
+        struct partitions_conf *conf;
+
+        report_init(&im.report, &findings);
+        ck_assert_int_eq(partitions_conf_parse(arena, OPENSM_NUMBERS_UNKNOWN, "partitions.conf", text, strlen(text), &findings,
+                                               &conf), 0);
+        for (unsigned i = 0; i < 2; i++)
+                partitions[i] = (struct import_partition) { .source = &conf->partitions[i], .name = i > 0 ? "a" : "default" };
+        for (unsigned i = 0; i < 2; i++) {
+                ck_assert_uint_eq(findings.n_errors, 0);
+                ck_assert_int_eq(import_check(&im, arena_printf(arena, "version: 1\npartitions:\n  a:\n    pkey: 0x0010\n    members:\n"
+                                                                       "      %s: full\n", lines[i])), 0);
+        }
+        ck_assert_uint_eq(findings.n_errors, 2); /* all endports are members of the default partition */
+        expect_text(findings.items[findings.n - 1].text,
+                    "a: OpenSM gives twin mlx5_0/1 membership full, this policy freezes it (and other ports)");
+}
+END_TEST
+
 /* The name of a host stands for its ports that are down, too. */
 START_TEST(ports_that_are_down)
 {
@@ -161,6 +194,8 @@ int main(void)
 
         tcase_add_checked_fixture(t, setup, teardown);
         tcase_add_test(t, names);
+        tcase_add_test(t, twins);
+        tcase_add_test(t, frozen_members);
         tcase_add_test(t, ports_that_are_down);
         tcase_add_test(t, without_fabric);
         tcase_add_test(t, groups);
