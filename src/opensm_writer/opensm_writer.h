@@ -68,6 +68,10 @@ struct opensm_writer *opensm_writer_free(struct opensm_writer *w);
 int opensm_writer_check(const struct generation *g, const struct opensm_conf *conf, const struct reconciled *decision,
                         struct findings *findings);
 
+/* The part of it that needs no fabric: no line gives `both` at an index 0 where OpenSM would put the limited entry. Returns 0 or
+ * -EBADMSG; running out of memory: findings->out_of_memory. */
+int opensm_writer_check_index0(const struct policy *policy, struct findings *findings);
+
 /* The decision to carry out or to mirror. Everything is borrowed until the end. */
 struct opensm_job {
         const char *fabric;              /* of several fabrics of this host; NULL: it has one */

@@ -37,8 +37,9 @@ static void check_both(const struct desired *desired, const struct opensm_conf *
 
 /* Judged by the lines, so that no host that appears later stops pkeyd. The default partition is in a definition without `indx0`
  * then (opensm/partitions_file.h). */
-static void check_index0(const struct policy *policy, struct findings *findings)
+int opensm_writer_check_index0(const struct policy *policy, struct findings *findings)
 {
+        size_t n_errors = findings->n_errors;
         const struct policy_partition *p = &policy->partitions[policy_index0_partition(policy)];
 
         for (uint32_t i = 0; p->base != P_KEY_DEFAULT_BASE && i < p->n_rules; i++)
@@ -46,6 +47,7 @@ static void check_index0(const struct policy *policy, struct findings *findings)
                         (void) findings_error(findings, FINDING_OPENSM_BOTH, "make them full members, or remove `index0`",
                                               "%s has the membership both in line %u, but its entry belongs at index 0, where OpenSM "
                                               "would put the limited one of the two", p->name, p->rules[i].where.line);
+        return findings->n_errors > n_errors ? -EBADMSG : 0;
 }
 
 int opensm_writer_check(const struct generation *g, const struct opensm_conf *conf, const struct reconciled *decision,
@@ -58,7 +60,7 @@ int opensm_writer_check(const struct generation *g, const struct opensm_conf *co
                 return 0;
         opensm_conf_check_file(conf, g->settings->opensm_config, file, findings);
         check_both(decision->given, conf, findings);
-        check_index0(g->policy, findings);
+        (void) opensm_writer_check_index0(g->policy, findings);
         if (findings->out_of_memory)
                 return -ENOMEM;
         return findings->n_errors > n_errors ? -EBADMSG : 0;

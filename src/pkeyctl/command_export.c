@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "opensm/unmanaged.h"
+#include "opensm_writer/opensm_writer.h"
 #include "pkeyctl/commands.h"
 #include "policy/selector.h"
 #include "shell/file.h"
@@ -234,9 +235,9 @@ int command_export(struct context *ctx)
         struct endports frozen;
         const char *bytes;
         size_t n;
-        int r = pipeline_read_opensm_conf(ctx, ctx->settings->opensm_config, &opensm) ?: read_fabric(ctx) ?:
-                pipeline_resolve(ctx, true) ?: collect(ctx, &opensm, &file) ?:
-                pipeline_filter(ctx, pipeline_is_frozen, &frozen);
+        int r = pipeline_read_opensm_conf(ctx, ctx->settings->opensm_config, &opensm) ?:
+                opensm_writer_check_index0(ctx->policy, &ctx->findings) ?: read_fabric(ctx) ?: pipeline_resolve(ctx, true) ?:
+                collect(ctx, &opensm, &file) ?: pipeline_filter(ctx, pipeline_is_frozen, &frozen);
 
         if (r < 0)
                 return r;

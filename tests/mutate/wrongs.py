@@ -1148,6 +1148,7 @@ WRONGS += [
     Wrong("verify-frozen-is-right", "src/pkeyctl/command_verify.c", "v->n_unreachable + v->n_silent + result.frozen.n;", "v->n_unreachable + v->n_silent;"),
     Wrong("export-frozen-by-its-lines", "src/pkeyctl/command_export.c", "                        desired->ports[i].n_wanted = 0;\n", "                        (void) desired->ports;\n"),
     Wrong("export-frozen-holds-nothing", "src/pkeyctl/command_export.c", "if (is_frozen(ctx, port) || (port != SUBNET_NONE && keeps_foreign(ctx)))", "if (port != SUBNET_NONE && keeps_foreign(ctx))"),
+    Wrong("export-both-at-index0", "src/pkeyctl/command_export.c", "opensm_writer_check_index0(ctx->policy, &ctx->findings) ?: read_fabric(ctx)", "read_fabric(ctx)"),
     Wrong("export-self-in-every-partition", "src/opensm/partitions_file.c", "self_full && p->base == P_KEY_DEFAULT_BASE);", "self_full);"),
     Wrong("export-limits-the-sm", "src/pkeyctl/command_export.c", "file.self_full = ctx->subnet->sm == SUBNET_NONE && ", "file.self_full = ctx->subnet->sm != SUBNET_NONE && "),
     Wrong("freeze-is-right", WATCH, "r->judged = JUDGED_NOT; /* what it holds is neither right nor wrong */", "judge_right(k, r);"),

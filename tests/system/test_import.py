@@ -161,6 +161,10 @@ def test_both_where_opensm_allows_it():
         result = fabric.pkeyctl("export", "opensm", fabric.write("both.yaml", BOTH), "--json").expect(1).json()
         check_equal([f["code"] for f in result["findings"]], ["opensm.both"], "findings")
         check("allow_both_pkeys TRUE" in result["findings"][0]["hint"], result)
+        # nor is `both` at index 0, where OpenSM would put the limited entry
+        result = fabric.pkeyctl("export", "opensm", fabric.write("index0.yaml", BOTH + "    index0: true\n"), *options, "--json")
+        check_equal([(f["code"], f["hint"]) for f in result.expect(1).json()["findings"]],
+                    [("opensm.both", "make them full members, or remove `index0`")], "findings")
         # nor is `both` in a partition outside of `owns` silently made full: by its table, or by OpenSM's file
         theirs = fabric.write("partitions.conf", "Default=0x7fff: ALL=limited, SELF=full;\ntheirs=0x0e01: 0x%016x=both;\n" %
                               fabric.topology.port_guid("node0002"))
