@@ -113,12 +113,16 @@ static void resolve_partition(struct local_resolver *r, uint32_t partition)
         for (uint32_t port = 0; port < r->host->n_ports; port++) {
                 struct possible_membership *item = &r->items[(size_t) port * r->stride];
                 const struct policy_rule *rule = r->lines[port].decides;
+                bool disputed = r->lines[port].disputes && !policy_exempts(r->host, port, p->base);
 
                 item->partition = partition;
                 item->likely = rule ? rule->membership : is_default ? MEMBERSHIP_LIMITED : MEMBERSHIP_NONE;
-                item->possible = MEMBERSHIP_BIT(item->likely);
+                if (!disputed)
+                        item->possible = MEMBERSHIP_BIT(item->likely);
                 add_possible(r, p, port, item);
-                if (r->lines[port].disputes && !policy_exempts(r->host, port, p->base))
+                if (disputed && item->unresolved) /* without a line that decides, the policy would be refused */
+                        item->likely = item->unresolved->membership;
+                else if (disputed)
                         report_dispute(r, p, port);
                 if (is_default)
                         finish_default(r, port, item);

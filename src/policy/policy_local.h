@@ -28,7 +28,8 @@ struct possibilities {
 };
 
 /* host: a snapshot of this host's devices only. Its `self` is the port that SELF may select, its `sm` the port that the master SM
- * is certainly on. Two equally specific lines that disagree are an error; selectors without a match are not reported. Returns 0,
- * -EBADMSG, -ENOMEM; *ret lives in the arena and borrows policy. */
+ * is certainly on. Two equally specific lines that disagree are an error, unless a more specific one that cannot be resolved may
+ * decide; then only what such lines give is possible. Selectors without a match are not reported. Returns 0, -EBADMSG, -ENOMEM;
+ * *ret lives in the arena and borrows policy. */
 int policy_resolve_local(struct arena *a, const struct policy *policy, const struct subnet *host,
                          struct findings *findings, struct possibilities *ret);

@@ -241,6 +241,10 @@ static const struct {
           MEMBERSHIP_LIMITED },
         /* equally specific: if it matched, the policy would be refused */
         { "      \"@leaf1\": full\n      node7: limited\n", NOBODY, LIMITED, MEMBERSHIP_LIMITED },
+        /* equally specific lines that disagree: one that needs the fabric decides, or the policy would be refused */
+        { "      node7: full\n      node[6-7]: limited\n      \"@leaf1/3\": none\n", NOBODY, NONE, MEMBERSHIP_NONE },
+        { "      node7: full\n      node[6-7]: none\n      \"@leaf1/3\": limited\n      \"@leaf2/4\": both\n", NOBODY,
+          LIMITED | BOTH, MEMBERSHIP_BOTH },
         { "      near: full\n", NOBODY, FULL | NONE, MEMBERSHIP_NONE },
         { "      ours: full\n", NOBODY, FULL, MEMBERSHIP_FULL },
         { "      nested: full\n      ALL: limited\n", NOBODY, FULL | LIMITED, MEMBERSHIP_LIMITED },
@@ -284,6 +288,9 @@ START_TEST(lines_disagree)
         ck_assert_int_eq(policy_resolve_local(arena, policy, host(NOBODY), &findings, &p), -EBADMSG);
         expect_text(only(FINDING_POLICY_AMBIGUOUS)->text, "0x701");
         expect_text(only(FINDING_POLICY_AMBIGUOUS)->hint, "remove it from one of the two lines");
+        /* nor does a less specific line decide */
+        policy = parse(with_members("      0x700: full\n      0x701: limited\n      \"@leaf1/3\": none\n"));
+        ck_assert_int_eq(policy_resolve_local(arena, policy, host(NOBODY), &findings, &p), -EBADMSG);
 }
 END_TEST
 
