@@ -323,7 +323,8 @@ static int find_lines(struct matcher *m, const struct policy_partition *p, const
                                 ret[k].decides = rule;
                                 ret[k].level = c->selector->specificity;
                         } else if (c->selector->specificity != ret[k].level) {
-                                ret[k].overridden = ret[k].overridden ?: rule;
+                                if (rule != ret[k].decides)
+                                        ret[k].overridden = ret[k].overridden ?: rule;
                         } else if (rule->membership != ret[k].decides->membership) {
                                 ret[k].disputes = ret[k].disputes ?: rule;
                         }

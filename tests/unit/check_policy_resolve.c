@@ -447,6 +447,10 @@ START_TEST(the_overridden_line_is_named)
         ck_assert_str_eq(lines[1].decides->text, "node*");
         ck_assert_str_eq(lines[1].overridden->text, "node0001,ALL_CAS"); /* not for its first selector */
         ck_assert_str_eq(lines[2].overridden->text, "ALL");
+        /* a line that is on two levels does not override itself */
+        resolve_members("      \"0x101,node0001\": full\n      ALL_CAS: limited\n");
+        ck_assert_int_eq(policy_find_lines(arena, memberships->policy, subnet, NULL, ports, 1, &lines), 0);
+        ck_assert_str_eq(lines[1].overridden->text, "ALL_CAS");
 }
 END_TEST
 
