@@ -172,8 +172,8 @@ DEFINE_COMPARE(compare_entries, struct entry, strcmp(a->key, b->key) ?: ORDER(a-
 
 /* ---- more specific lines -------------------------------------------------------------------------------------- */
 
-/* The number of ports or hosts that this more specific selector may decide about. */
-static uint64_t count_reach(const struct selector *s)
+/* The number of hosts, or else of ports, that this more specific selector may decide about. */
+static uint64_t count_reach(const struct selector *s, bool hosts)
 {
         switch (s->kind) {
         case SELECTOR_ALL:
@@ -182,8 +182,9 @@ static uint64_t count_reach(const struct selector *s)
         case SELECTOR_HOST:
                 return MANY;
         case SELECTOR_SELF:
-        case SELECTOR_GUID:
                 return 1;
+        case SELECTOR_GUID:
+                return hosts ? 1 : MANY; /* that of a node means all its ports */
         case SELECTOR_SWITCH:
                 if (!s->has_ports || (s->host && s->host->n_names != 1))
                         return MANY;
@@ -201,14 +202,14 @@ static uint64_t count_decided(const struct search *s)
 
         for (const struct policy_candidate *c = s->partition->candidates; c < s->first; c++)
                 if (!hosts || c->selector->kind != SELECTOR_HOST)
-                        n = MIN(n + count_reach(c->selector), MANY);
+                        n = MIN(n + count_reach(c->selector, hosts), MANY);
         return n;
 }
 
 /* Returns whether a more specific line may decide about this key. If the budget is spent, it may. */
 static bool is_covered(const struct search *s, const struct entry *entry)
 {
-        if (s->level >= SPECIFICITY_SWITCH_PORT) /* more specific lines name single ports: count_decided() counts them */
+        if (s->level >= SPECIFICITY_SWITCH_PORT) /* count_decided() counts the GUIDs and SELF in more specific lines */
                 return false;
         for (const struct policy_candidate *c = s->partition->candidates; c < s->first; c++) {
                 if (s->budget->steps == 0)

@@ -1110,6 +1110,7 @@ WATCH = "src/watch/watch.c"
 WRONGS += [
     # frozen ports
     Wrong("freeze-the-second-of-a-name", MATCH, "m->has_twin[s->by_name[i]] = m->has_twin[s->by_name[i - 1]] = true;", "m->has_twin[s->by_name[i]] = true;"),
+    Wrong("contradictions-guid-is-one-port", "src/policy/policy_contradictions.c", "return hosts ? 1 : MANY;", "return hosts || true ? 1 : MANY;"),
     Wrong("explain-line-overrides-itself", RESOLVE, "if (rule != ret[k].decides)", "if (true)"),
     Wrong("local-unresolved-decides-nothing", "src/policy/policy_local.c", "if (disputed && item->unresolved)", "if (disputed && item->unresolved && false)"),
     Wrong("freeze-this-host", MATCH, "        if (s->self != SUBNET_NONE)\n                m->has_twin[s->ports[s->self].node] = false;\n", ""),
