@@ -414,8 +414,8 @@ static void append_port(struct bus_builder *b, const struct matcher *names, cons
                    p->state);
 }
 
-/* The endports of the snapshot, by the names that count for the policy; a contested name (policy/selector_match.h) is empty, because
- * clients use the names to choose members by GUID. */
+/* The endports of the snapshot, by the names that count for the policy; a contested name (policy/selector_match.h) is empty,
+ * because clients use the names to choose members by GUID. */
 static int method_ports(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
         const struct control_status *status = ((struct bus_leases *) userdata)->status;

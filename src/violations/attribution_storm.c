@@ -128,7 +128,8 @@ static void add_worst(struct text *w, const struct facts *f)
 
         if (is_of_unknown_sender(f))
                 text_add(w, "%s%s counted %s", f->is_switch_port ? "switch port " : "", f->out->counted_by, n.text);
-        else if (f->record->source == VIOLATION_RCV_CONSTRAINT && f->is_switch_port && !f->out->names_sender && host_is_known(&f->host))
+        else if (f->record->source == VIOLATION_RCV_CONSTRAINT && f->is_switch_port && !f->out->names_sender &&
+                 host_is_known(&f->host))
                 text_add(w, "switch port %s counted %s from %s", f->out->counted_by, n.text, f->out->node);
         else
                 text_add(w, "%s %s %s", f->out->node, storm_verb(f), n.text);

@@ -18,10 +18,10 @@
  *
  * Answers (poll_answers.c): When counters moved, or are read for the first time, another node may have the LID by now. So, with
  * check_hosts, before the samples come out, the poll reads NodeInfo. Counters of another node are dropped; without an answer the
- * block is read again in its next turn, as it is if a sweep finds the port at another LID before that. When the counter of a switch port moved, another host than that of the snapshot may be
- * plugged in, too. So the poll then reads from the switch through which port it forwards to the host's LID: a subnet manager sets
- * that before a link carries data. If it is another port, or the switch does not answer, the sample is marked as doubted; if the
- * switch refuses to answer, the snapshot is trusted.
+ * block is read again in its next turn, as it is if a sweep finds the port at another LID before that. When the counter of a switch
+ * port moved, another host than that of the snapshot may be plugged in, too. So the poll then reads from the switch through which
+ * port it forwards to the host's LID: a subnet manager sets that before a link carries data. If it is another port, or the switch
+ * does not answer, the sample is marked as doubted; if the switch refuses to answer, the snapshot is trusted.
  *
  * The only thing that the poll writes is a single counter of PortCounters or PortCountersExtended, which CounterSelect can
  * choose, to clear it. It never clears P_KeyViolations: a Set(PortInfo) cannot write only that, but would write the LID, the

@@ -781,12 +781,14 @@ START_TEST(test_notice_at_an_empty_port)
         ck_assert_int_eq(violations_see_notice(v, NOW, port, &notice, &ends), 0);
         record = violations_records(v, &n);
         ck_assert_uint_eq(n, 1);
-        ck_assert_int_eq(attribution_explain_record(arena, record, &(struct attribution_input) { .subnet = empty, .now = NOW }, &a), 0);
+        ck_assert_int_eq(attribution_explain_record(arena, record, &(struct attribution_input) { .subnet = empty, .now = NOW }, &a),
+                         0);
         expect_text(a.text, "LID 777 (no port of this fabric has it) sent 1 packet to node0007 mlx5_0/1 with P_Key 0x8101, refused at "
                             "switch port leaf07/12 (notice 259, P_Key mismatch at a switch); the first a moment ago, the last a moment "
                             "ago; pkeyd does not know the host at leaf07/12 (yet)");
         ck_assert_str_eq(a.node, "node0007 mlx5_0/1");
-        ck_assert_int_eq(attribution_explain_record(arena, record, &(struct attribution_input) { .subnet = full, .now = NOW }, &a), 0);
+        ck_assert_int_eq(attribution_explain_record(arena, record, &(struct attribution_input) { .subnet = full, .now = NOW }, &a),
+                         0);
         ck_assert_msg(!strstr(a.text, "node0042"), "%s", a.text);
         ck_assert_str_eq(a.switch_name, "leaf07/12");
         violations_free(v);

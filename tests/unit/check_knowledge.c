@@ -446,8 +446,8 @@ START_TEST(time_at_the_beginning)
 }
 END_TEST
 
-/* The two clocks begin their seconds at different moments. That one of them has begun a second is not a clock that was set; a second
- * more is. */
+/* The two clocks begin their seconds at different moments. That one of them has begun a second is not a clock that was set; a
+ * second more is. */
 START_TEST(time_of_seconds)
 {
         struct subnet *s = make_subnet(&(struct scene) { .there = ALL });

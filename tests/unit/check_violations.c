@@ -305,7 +305,8 @@ START_TEST(a_shorter_interval)
                 ck_assert_int_eq(report.kind, VIOLATION_FIRST);
         ck_assert_uint_eq(violations_due(violations), START + 1 + hour);
         for (unsigned i = 0; i < 3; i++) {
-                violations_set_config(violations, &(struct violations_config) { .interval = i == 1 ? 2 * hour : INTERVAL, .threshold = 1 });
+                violations_set_config(violations,
+                                      &(struct violations_config) { .interval = i == 1 ? 2 * hour : INTERVAL, .threshold = 1 });
                 ck_assert_uint_eq(violations_due(violations), START + 1 + INTERVAL);
         }
         assert_none(START + INTERVAL);
