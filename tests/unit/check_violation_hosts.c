@@ -331,6 +331,8 @@ static void answer(const struct mad_request *q, struct mad_result *ret)
         } else if (q->mgmt_class == MAD_CLASS_SMP) {
                 if (q->attribute == 0x19)
                         answer_forwarding(q, ret);
+                else if (at_leaf && q->attribute == SMP_ATTR_NODE_INFO)
+                        mad_set_field64(ret->data, 0, IB_NODE_PORT_GUID_F, LEAF);
         } else if (q->attribute == CLASS_PORT_INFO) {
                 mad_set_field(ret->data, 0, IB_CPI_CAPMASK_F, 1 << 9);
                 mad_set_field(ret->data, 0, IB_CPI_CAPMASK2_F, 0);
