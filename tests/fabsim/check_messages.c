@@ -324,6 +324,7 @@ static void bring_in_force(struct world *w)
                 carry_out(w, &plan->steps[i]);
         observe(w);
         MUST(membership_history_learn(w->history, w->now, w->generation, w->memberships) == 0);
+        MUST(violations_set_subnet(w->violations, w->subnet) == 0);
         MUST(violation_poll_set_subnet(w->poll, w->now, w->subnet) == 0);
         findings_done(&findings);
 }
@@ -1230,8 +1231,8 @@ START_TEST(not_in_the_snapshot)
                          "259, P_Key mismatch at a switch); pkeyd does not know port 5 of the switch with LID 97 (yet)" },
                 { &uplink, "node07 mlx5_0/1 sent 1 packet to node12 mlx5_0/1 with P_Key 0x8101 (the full key of tenant-a), refused "
                            "at switch port leaf01/16 (notice 259, P_Key mismatch at a switch); node07 was never a member of "
-                           "tenant-a (0x0101) in the 2 minutes that pkeyd remembers; it is a full member of default; no host is "
-                           "plugged into leaf01/16" },
+                           "tenant-a (0x0101) in the 2 minutes that pkeyd remembers; it is a full member of default; pkeyd "
+                           "does not know the host at leaf01/16 (yet)" },
         };
         struct world *w = &world;
 
