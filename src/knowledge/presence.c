@@ -38,17 +38,17 @@ static void move_time(uint64_t *t, int64_t step, uint64_t wall)
 }
 
 /* The times of a record state how long ago something was, by the wall clock as it is now, and in which order things happened, even
- * after the clock was set: by more than a second, because the two clocks begin their seconds at different moments. If a time from
- * another boot is in the future, the clock of that boot or of this one is wrong: it counts as now. */
+ * after the clock was set. If a time from another boot is in the future, the clock of that boot or of this one is wrong: it counts
+ * as now. */
 static void follow_clock(struct knowledge_record *r, usec_t now, uint64_t wall)
 {
         int64_t clock = (int64_t) wall - (int64_t) (now / USEC_PER_SEC);
         int64_t step = r->has_clock ? clock - r->clock : MIN((int64_t) wall - (int64_t) r->seen_at, INT64_C(0));
 
-        if (r->has_clock && step >= -1 && step <= 1)
-                return;
         r->clock = clock;
         r->has_clock = true;
+        if (step == 0)
+                return;
         move_time(&r->since, step, wall);
         move_time(&r->seen_at, step, wall);
         move_time(&r->there_at, step, wall);

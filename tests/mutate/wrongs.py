@@ -1417,7 +1417,6 @@ WRONGS += [
           "        if (presence == KNOWLEDGE_THERE)\n                r->there_at = k->wall;\n",
           "        r->there_at = k->wall;\n"),
     Wrong("memory-there-when-seen", "src/knowledge/table_records.c", "(there_at < 0 ? seen_at : there_at)", "seen_at"),
-    Wrong("knowledge-clock-of-half-seconds", KNOWLEDGE_PRESENCE, "step >= -1 && step <= 1)", "step == 0)"),
     Wrong("knowledge-clock-leaves-when-it-was-there", KNOWLEDGE_PRESENCE, "        move_time(&r->there_at, step, wall);\n", ""),
     Wrong("knowledge-moved-expires-with-the-other", KNOWLEDGE_PRESENCE, "        if (r->may_be_silent || r->seen == USEC_INFINITY ||", "        if (r->seen == USEC_INFINITY ||"),
     Wrong("knowledge-suspected-raises-nothing", "src/knowledge/bounds.c", ".may = block_bounds(r, change->write->block, base, false).may,", ".may = block_bounds(r, change->write->block, base, true).may,"),

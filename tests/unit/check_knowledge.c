@@ -446,23 +446,6 @@ START_TEST(time_at_the_beginning)
 }
 END_TEST
 
-/* The two clocks begin their seconds at different moments. That one of them has begun a second is not a clock that was set; a
- * second more is. */
-START_TEST(time_of_seconds)
-{
-        struct subnet *s = make_subnet(&(struct scene) { .there = ALL });
-        const usec_t half = USEC_PER_SEC / 2;
-
-        ck_assert_int_eq(knowledge_see_subnet(k, s, half, 100, HOLD), 0);
-        ck_assert_int_eq(knowledge_see_subnet(k, s, 2 * half, 100, HOLD), 0);
-        ck_assert_uint_eq(knowledge_get(k, host_record(0))->since, 100);
-        ck_assert_int_eq(knowledge_see_subnet(k, s, 3 * half, 101, HOLD), 0);
-        ck_assert_uint_eq(knowledge_get(k, host_record(0))->since, 100);
-        ck_assert_int_eq(knowledge_see_subnet(k, s, 4 * half, 99, HOLD), 0);
-        ck_assert_uint_eq(knowledge_get(k, host_record(0))->since, 97);
-}
-END_TEST
-
 /* The unknown device at a silent port is the switch that is found there. Other switches that are connected to the same one, by
  * other ports, are not that device. */
 START_TEST(unknown_device_was_a_switch)
@@ -2163,7 +2146,6 @@ int main(void)
         tcase_add_test(bounds, copy);
         tcase_add_test(bounds, copy_of_times);
         tcase_add_test(bounds, time_at_the_beginning);
-        tcase_add_test(bounds, time_of_seconds);
         tcase_add_test(bounds, unknown_device_was_a_switch);
         tcase_add_test(bounds, other_fabric);
         tcase_add_test(bounds, copy_of_places);
