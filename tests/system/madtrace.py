@@ -37,10 +37,10 @@ class Mad:
 
 
 def read(path):
-    """All MADs of a trace; a missing file is empty."""
+    """All MADs of a trace, but for one that is being written; a missing file is empty."""
     try:
         with open(path) as f:
-            return [Mad(line) for line in f if line.count(" ") == 8]
+            return [Mad(line) for line in f if line.count(" ") == 8 and line.endswith("\n")]
     except FileNotFoundError:
         return []
 
