@@ -1,5 +1,6 @@
 # doctor/
 libpkeyd_core_la_SOURCES += \
+	src/doctor/diagnose.c \
 	src/doctor/diagnose.h \
 	src/doctor/diagnose_host.c \
 	src/doctor/diagnose_names.c \
