@@ -88,6 +88,22 @@ bool observed_next_common(const struct observed *x, const struct observed *y, ui
         return false;
 }
 
+enum observed_filter observed_filter(const struct subnet *s, const struct observed *o, uint32_t port, bool outbound)
+{
+        const struct subnet_port *p = &s->ports[port];
+        bool checks = outbound ? p->enforce_outbound : p->enforce_inbound;
+
+        assert(port < s->n_ports);
+        if (o && o->subnet == s) {
+                const struct observed_table *t = &o->tables[port];
+
+                if (t->enforcement_doubted)
+                        return OBSERVED_FILTER_DOUBTED;
+                checks = outbound ? t->enforce_outbound : t->enforce_inbound;
+        }
+        return checks ? OBSERVED_FILTER_ON : OBSERVED_FILTER_OFF;
+}
+
 int observed_default_index(const struct observed *o, uint32_t port)
 {
         const struct observed_table *t = &o->tables[port];

@@ -43,6 +43,15 @@ static inline bool observed_table_failed(const struct observed_table *t)
         return t->entries && t->source != TABLE_READ && t->failure != MAD_ANSWERED;
 }
 
+/* Whether a switch port checks the P_Keys of outbound or inbound packets: the bits as apply left them; without `o`, or if that is of
+ * another snapshot, as discovery saw them. */
+enum observed_filter {
+        OBSERVED_FILTER_OFF,
+        OBSERVED_FILTER_ON,
+        OBSERVED_FILTER_DOUBTED, /* a write was sent and not confirmed */
+};
+enum observed_filter observed_filter(const struct subnet *s, const struct observed *o, uint32_t port, bool outbound);
+
 /* The number of entries in use. */
 static inline uint32_t observed_table_count(const struct observed_table *t)
 {

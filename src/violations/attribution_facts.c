@@ -6,24 +6,19 @@
 
 /* --- the ports ---------------------------------------------------------------------------------------------------- */
 
-/* As apply left it, else as discovery saw it. */
 static enum switch_filter filter_of(const struct facts *f)
 {
-        const struct attribution_input *in = f->input;
-        const struct subnet_port *p = &in->subnet->ports[f->counted];
-        bool outbound = f->record->source == VIOLATION_XMIT_CONSTRAINT;
-        bool checks = outbound ? p->enforce_outbound : p->enforce_inbound;
+        const struct subnet *s = f->input->subnet;
 
-        if (in->observed && in->observed->subnet == in->subnet) {
-                const struct observed_table *t = &in->observed->tables[f->counted];
-
-                if (t->enforcement_doubted)
-                        return FILTER_UNCONFIRMED;
-                checks = outbound ? t->enforce_outbound : t->enforce_inbound;
-        }
-        if (checks)
+        switch (observed_filter(s, f->input->observed, f->counted, f->record->source == VIOLATION_XMIT_CONSTRAINT)) {
+        case OBSERVED_FILTER_DOUBTED:
+                return FILTER_UNCONFIRMED;
+        case OBSERVED_FILTER_ON:
                 return FILTER_ON;
-        return subnet_port_can_enforce(in->subnet, p) ? FILTER_OFF : FILTER_UNSUPPORTED;
+        case OBSERVED_FILTER_OFF:
+                break;
+        }
+        return subnet_port_can_enforce(s, &s->ports[f->counted]) ? FILTER_OFF : FILTER_UNSUPPORTED;
 }
 
 /* The label of a port that is not in the snapshot: with the name of its node if that is in it, else from the notice. */

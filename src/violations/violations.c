@@ -80,23 +80,17 @@ static void set_first(struct violations *v, struct violation_record *r, usec_t n
 void violations_set_observed(struct violations *v, const struct subnet *subnet, const struct observed *observed)
 {
         v->subnet = subnet;
-        v->observed = observed && observed->subnet == subnet ? observed : NULL;
+        v->observed = observed;
 }
 
 static enum violation_filter filter_of(const struct violations *v, struct violation_port port, enum violation_source source)
 {
         uint32_t i = v->subnet ? subnet_find_port_of(v->subnet, port.node_guid, port.number) : SUBNET_NONE;
-        bool outbound = source == VIOLATION_XMIT_CONSTRAINT, checks;
 
         if (i == SUBNET_NONE)
                 return VIOLATION_FILTER_UNKNOWN;
-        checks = outbound ? v->subnet->ports[i].enforce_outbound : v->subnet->ports[i].enforce_inbound;
-        if (v->observed) {
-                const struct observed_table *t = &v->observed->tables[i];
-
-                checks = !t->enforcement_doubted && (outbound ? t->enforce_outbound : t->enforce_inbound);
-        }
-        return checks ? VIOLATION_FILTER_ON : VIOLATION_FILTER_NOT_ALWAYS;
+        return observed_filter(v->subnet, v->observed, i, source == VIOLATION_XMIT_CONSTRAINT) == OBSERVED_FILTER_ON
+                       ? VIOLATION_FILTER_ON : VIOLATION_FILTER_NOT_ALWAYS;
 }
 
 /* since: when it was last sampled without these. */
