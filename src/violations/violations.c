@@ -129,14 +129,14 @@ static void clear_saturated(struct violations *v, const struct port_samples *p, 
                 r->saturated = false;
 }
 
-/* Applies a sample to its record, which is added only if something was counted or the counter reached its maximum. 0 or -ENOMEM. */
+/* Applies a sample to its record, which is added only if something was counted or the counter reached its maximum. filter: at this
+ * sample. 0 or -ENOMEM. */
 static int update_record(struct violations *v, usec_t now, struct port_samples *p, enum violation_source source, unsigned bits,
-                         const struct counter_change *change)
+                         const struct counter_change *change, enum violation_filter filter)
 {
         const struct violation_record key = key_of(v, p, source);
         bool is_news = change->count > 0 || change->newly_saturated;
         uint32_t entry = is_news ? violation_table_take(&v->table, &key) : violation_table_find(&v->table, &key);
-        enum violation_filter filter = filter_of(v, p->port, source);
         struct violation_entry *e;
 
         if (!change->saturated || change->newly_saturated)
@@ -160,6 +160,7 @@ static int update_record(struct violations *v, usec_t now, struct port_samples *
 int violations_see_counter(struct violations *v, usec_t now, struct violation_port port, enum violation_source source,
                            unsigned bits, uint64_t value)
 {
+        enum violation_filter filter;
         struct port_samples *p;
         struct violation_counter c;
         struct counter_change change;
@@ -172,11 +173,12 @@ int violations_see_counter(struct violations *v, usec_t now, struct violation_po
                 return -ENOMEM;
         c = p->counters[source];
         change = violation_counter_see(&c, now, bits, value);
-        r = update_record(v, now, p, source, bits, &change);
+        filter = filter_of(v, port, source);
+        r = update_record(v, now, p, source, bits, &change, filter);
         if (r < 0)
                 return r;
         p->counters[source] = c;
-        p->filter[source] = filter_of(v, port, source);
+        p->filter[source] = filter;
         p->doubted[source] = false;
         return change.saturated;
 }
