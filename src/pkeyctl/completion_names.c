@@ -25,8 +25,8 @@ void candidates_add(struct candidates *c, const char *word, const char *about)
         if (strncmp(word, c->prefix, strlen(c->prefix)) != 0)
                 return;
         word = arena_strdup(c->arena, word);
-        if (word && VECTOR_GROW(c->arena, c->items, c->n, c->allocated) == 0)
-                c->items[c->n++] = (struct candidate) { word, about };
+        if (word)
+                (void) VECTOR_ADD(c->arena, c->items, c->n, c->allocated, (struct candidate) { word, about });
 }
 
 static void add_name(struct names *names, const char *name, bool is_switch, const char *about)

@@ -47,13 +47,11 @@ static int add_levels(struct classifier *c, const struct reach_table *tables, ui
 
                 if (!p_key_is_used(key) || !passes_leaf(c->subnet, tables, port, p_key_base(key)))
                         continue;
-                if (VECTOR_GROW(NULL, c->levels, c->n_levels, c->allocated_levels) < 0)
+                if (VECTOR_ADD(NULL, c->levels, c->n_levels, c->allocated_levels, (struct reach_level) {
+                            .base = p_key_base(key),
+                            .before = tables == c->before ? level : LEVEL_NONE,
+                            .after = tables == c->after ? level : LEVEL_NONE }) < 0)
                         return -ENOMEM;
-                c->levels[c->n_levels++] = (struct reach_level) {
-                        .base = p_key_base(key),
-                        .before = tables == c->before ? level : LEVEL_NONE,
-                        .after = tables == c->after ? level : LEVEL_NONE,
-                };
         }
         return 0;
 }

@@ -52,9 +52,8 @@ static int add_members(struct context *ctx, struct arena *scratch, uint32_t port
         for (uint32_t i = 0; e == 0 && i < table.n_levels; i++) {
                 uint16_t base = table.levels[i].base;
 
-                e = VECTOR_GROW(ctx->arena, r->members, r->n_members, r->allocated_members);
-                if (e == 0)
-                        r->members[r->n_members++] = (struct report_member) { base, explain_table_membership(&table, base), port };
+                e = VECTOR_ADD(ctx->arena, r->members, r->n_members, r->allocated_members,
+                               (struct report_member) { base, explain_table_membership(&table, base), port });
         }
         return e;
 }

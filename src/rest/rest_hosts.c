@@ -31,10 +31,7 @@ struct hosts {
 
 static int add_named(struct hosts *h, const char *host, struct guid guid)
 {
-        if (VECTOR_GROW(h->exchange->arena, h->named, h->n_named, h->allocated_named) < 0)
-                return -ENOMEM;
-        h->named[h->n_named++] = (struct named) { host, guid };
-        return 0;
+        return VECTOR_ADD(h->exchange->arena, h->named, h->n_named, h->allocated_named, (struct named) { host, guid });
 }
 
 static int add_ports(struct hosts *h)
@@ -114,10 +111,8 @@ static int add_member(struct hosts *h, struct guid guid)
 
         if (h->n_members == REST_MAX_GUIDS)
                 return rest_fail(x, 400, "hosts_names: the hosts have more than %d ports", REST_MAX_GUIDS);
-        if (VECTOR_GROW(x->arena, h->members, h->n_members, h->allocated_members) < 0)
-                return -ENOMEM;
-        h->members[h->n_members++] = (struct rest_member) { .guid = guid, .membership = x->membership, .index0 = x->index0 };
-        return 0;
+        return VECTOR_ADD(x->arena, h->members, h->n_members, h->allocated_members,
+                          (struct rest_member) { .guid = guid, .membership = x->membership, .index0 = x->index0 });
 }
 
 /* Finds the ports of one host. */

@@ -45,9 +45,8 @@ static int read_members(struct arena *a, sd_bus_message *m, struct seen_members 
                                                   &item.key.v, &item.state)) > 0) {
                 item.name = arena_strdup(a, item.name);
                 item.state = arena_strdup(a, item.state);
-                if (!item.name || !item.state || VECTOR_GROW(a, ret->items, ret->n, ret->allocated) < 0)
+                if (!item.name || !item.state || VECTOR_ADD(a, ret->items, ret->n, ret->allocated, item) < 0)
                         return -ENOMEM;
-                ret->items[ret->n++] = item;
         }
         for (size_t depth = 0; r >= 0 && depth < 2; depth++)
                 r = sd_bus_message_exit_container(m);
@@ -62,9 +61,8 @@ static int read_guids(struct arena *a, sd_bus_message *m, struct seen_guids *ret
         if (r >= 0)
                 r = sd_bus_message_enter_container(m, 'a', "t");
         while (r >= 0 && (r = sd_bus_message_read_basic(m, 't', &guid.v)) > 0) {
-                if (VECTOR_GROW(a, ret->items, ret->n, ret->allocated) < 0)
+                if (VECTOR_ADD(a, ret->items, ret->n, ret->allocated, guid) < 0)
                         return -ENOMEM;
-                ret->items[ret->n++] = guid;
         }
         for (size_t depth = 0; r >= 0 && depth < 2; depth++)
                 r = sd_bus_message_exit_container(m);

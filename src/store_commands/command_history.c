@@ -351,14 +351,11 @@ static int add_past(struct context *ctx, uint64_t number, struct history_result 
                 return 0;
         if (r < 0 && r != -EBADMSG)
                 return state_complain_generation(&ctx->state, &ctx->findings, number, r);
-        if (VECTOR_GROW(ctx->arena, to->items, to->n, to->allocated) < 0)
-                return -ENOMEM;
-        to->items[to->n++] = (struct past) {
+        return VECTOR_ADD(ctx->arena, to->items, to->n, to->allocated, (struct past) {
                 .number = number, .is_damaged = r == -EBADMSG, .is_in_force = m->policy && number == m->generation,
                 .facts = files.facts, .has_settings = r == 0 && files.has_settings,
                 .policy_size = files.policy_size, .settings_size = files.settings_size,
-        };
-        return 0;
+        });
 }
 
 static int read_all(struct context *ctx, struct history_result *ret)

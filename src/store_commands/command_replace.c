@@ -33,10 +33,7 @@ static struct guid new_guid(const struct context *ctx, const struct replacement 
 
 static int add_change(struct context *ctx, struct replacement *r, struct guid from, struct guid to)
 {
-        if (VECTOR_GROW(ctx->arena, r->changes, r->n_changes, r->allocated) < 0)
-                return -ENOMEM;
-        r->changes[r->n_changes++] = (struct guid_change) { from, to };
-        return 0;
+        return VECTOR_ADD(ctx->arena, r->changes, r->n_changes, r->allocated, (struct guid_change) { from, to });
 }
 
 /* Replaces a port GUID by that of the new node's port with the same number; if there is none, it stays. */

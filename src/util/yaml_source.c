@@ -330,9 +330,8 @@ static int find_lines(struct yaml_source *s)
         for (size_t i = 0; i <= s->n; i++) {
                 if (i > 0 && s->bytes[i - 1] != '\n')
                         continue;
-                if (VECTOR_GROW(NULL, s->lines, s->n_lines, allocated) < 0)
+                if (VECTOR_ADD(NULL, s->lines, s->n_lines, allocated, i) < 0)
                         return -ENOMEM;
-                s->lines[s->n_lines++] = i;
         }
         return 0;
 }
