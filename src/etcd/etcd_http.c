@@ -321,7 +321,8 @@ static int error_of(json_int_t code, const char *message)
         }
         if (strstr(message, "request is too large"))
                 return -EMSGSIZE;
-        if (is_token_refused(code, message) || strstr(message, "authentication failed") || strstr(message, "permission denied") || strstr(message, "user name is empty"))
+        if (is_token_refused(code, message) || strstr(message, "authentication failed") || strstr(message, "permission denied") ||
+            strstr(message, "user name is empty"))
                 return -EACCES;
         /* a member that lost its leader answers some requests like this */
         return strstr(message, "timed out") || strstr(message, "leader") ? -EHOSTUNREACH : -EINVAL;

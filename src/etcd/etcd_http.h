@@ -9,8 +9,7 @@
  * next one, until its time is over. So a request may arrive more than once, and an error does not mean that it had no effect.
  *
  * With a user, a token is fetched first, and again when etcd does not accept it any more, with the password that the file has
- * then; if it cannot be read, with the one of the configuration. Neither the password nor a token is in
- * any message.
+ * then; if it cannot be read, with the one of the configuration. Neither the password nor a token is in any message.
  */
 
 #include <systemd/sd-event.h>

@@ -177,6 +177,7 @@ static inline enum level p_keys_level(const struct p_key *keys, uint32_t n, uint
 {
         return membership_level(p_keys_membership(keys, n, base));
 }
+
 /* A set of bases. */
 struct base_set {
         uint8_t bits[(P_KEY_BASE_MASK + 1) / 8];

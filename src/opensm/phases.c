@@ -392,8 +392,7 @@ static bool holds_exactly(const struct observed_table *t, const struct partition
         if (!all)
                 return false; /* the table is read again */
         memcpy(all, t->entries, t->capacity * sizeof(*all));
-        return are_equal((struct key_sets) { all, want->keys, p_keys_sort(all, t->capacity), want->n_keys,
-                                                            allow_both, without });
+        return are_equal((struct key_sets) { all, want->keys, p_keys_sort(all, t->capacity), want->n_keys, allow_both, without });
 }
 
 static bool table_covers(const struct observed_table *t, const struct partitions_file_port *want,

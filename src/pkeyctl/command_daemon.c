@@ -124,9 +124,11 @@ static void text_status(struct context *ctx, const void *result)
 
 static enum exit_status status_of(const struct daemon_status *s)
 {
-        if (s->ports_differ > 0 || s->file_errors > 0 || s->undone > 0 || !(daemon_is_in_state(s, "right") || daemon_is_in_state(s, "partial")))
+        bool is_partial = daemon_is_in_state(s, "partial");
+
+        if (s->ports_differ > 0 || s->file_errors > 0 || s->undone > 0 || !(is_partial || daemon_is_in_state(s, "right")))
                 return EXIT_DIFFERENCE;
-        return s->ports_unreachable > 0 || s->ports_frozen > 0 || daemon_is_in_state(s, "partial") ? EXIT_PARTIAL : EXIT_DONE;
+        return s->ports_unreachable > 0 || s->ports_frozen > 0 || is_partial ? EXIT_PARTIAL : EXIT_DONE;
 }
 
 int command_status(struct context *ctx)

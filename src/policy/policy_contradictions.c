@@ -184,7 +184,7 @@ static uint64_t count_reach(const struct selector *s, bool hosts)
         case SELECTOR_SELF:
                 return 1;
         case SELECTOR_GUID:
-                return hosts ? 1 : MANY; /* that of a node means all its ports */
+                return hosts ? 1 : MANY; /* that of a node selects all its ports */
         case SELECTOR_SWITCH:
                 if (!s->has_ports || (s->host && s->host->n_names != 1))
                         return MANY;

@@ -43,8 +43,8 @@ static inline bool observed_table_failed(const struct observed_table *t)
         return t->entries && t->source != TABLE_READ && t->failure != MAD_ANSWERED;
 }
 
-/* Whether a switch port checks the P_Keys of outbound or inbound packets: the bits as apply left them; without `o`, or if that is of
- * another snapshot, as discovery saw them. */
+/* Whether a switch port checks the P_Keys of outbound or inbound packets: the bits as apply left them; without `o`, or if that is
+ * of another snapshot, as discovery saw them. */
 enum observed_filter {
         OBSERVED_FILTER_OFF,
         OBSERVED_FILTER_ON,
