@@ -832,7 +832,7 @@ bool etcd_store_is_of_other_pkeyd(const struct store *store)
         (void) snprintf(here, sizeof(here), " on %s (", s->host);
         if (*s->last_pkeyd && strcmp(s->last_pkeyd, s->holder) != 0)
                 return true;
-        return *s->last_writer && !strstr(s->last_writer, here); /* version 0.2.0 does not put `served` */
+        return *s->last_writer && !strstr(s->last_writer, here); /* pkeyctl, or a pkeyd older than `served` */
 }
 
 static void name_holder(struct etcd_store *s)
