@@ -113,11 +113,11 @@ static void append_basic(struct bus_builder *b, char type, const void *value)
 
 void bus_append_text(struct bus_builder *b, const char *text)
 {
-        _cleanup_free_ char *safe = json_make_utf8(text ?: "");
+        _cleanup_free_ char *safe = b->r < 0 ? NULL : json_make_utf8(text ?: "");
 
         if (safe)
                 append_basic(b, 's', safe);
-        else
+        else if (b->r >= 0)
                 b->r = -ENOMEM;
 }
 
