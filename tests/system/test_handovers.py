@@ -11,6 +11,7 @@ the policy and the leases say."""
 
 import contextlib
 import itertools
+import json
 import os
 import re
 import signal
@@ -305,14 +306,20 @@ class HandOvers:
 
     def settle(self, policy_changed):
         wait_for(self.has_writer, "%s to have the lock" % self.writer, SETTLED)
-        if policy_changed:  # the one that should have loaded it may have been killed
-            self.load_policy()
+        if policy_changed:  # the one that should have loaded it may have been killed, or not the writer any more when it did
+            wait_for(self.is_policy_loaded, "%s to load the policy" % self.writer, SETTLED)
         with self.load.paused():
             self.check()
 
     def has_writer(self):
         pid = self.heads.daemons[self.writer].process.pid
         return self.heads.tenures.last() == pid and self.heads.holder() == pid
+
+    def is_policy_loaded(self):
+        """By the answer to a reload: the tables may be right before, because OpenSM has the same policy."""
+        answer = self.heads.buses[self.writer].busctl("--json=short", "--timeout=20", "call", "org.pkeyd1", "/org/pkeyd1", "org.pkeyd1",
+                                                      "Reload")
+        return answer.returncode == 0 and json.loads(answer.stdout)["data"][0] in ("carried-out", "partial", "unchanged")
 
     def check(self):
         self.traces.run()
