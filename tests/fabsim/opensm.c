@@ -94,7 +94,7 @@ static bool says_the_same(const struct opensm_port *x, const struct opensm_port 
         return x->level[b] == y->level[b] || (b == 0 && x->level[b] <= 1 && y->level[b] <= 1);
 }
 
-/* Levels that are equal to those of earlier files have the basis of the first of them. */
+/* Levels that are equal to those of earlier files have the basis of the first of them, which may be an admin's. */
 void opensm_file_written(struct sim *s, struct sim_file *f)
 {
         struct opensm_port before[SIM_MAX_ENDPORTS];
@@ -106,9 +106,12 @@ void opensm_file_written(struct sim *s, struct sim_file *f)
         memcpy(before, f->ports, sizeof(before));
         parse(s, f, f->ports);
         for (unsigned i = 0; i < s->n_endports; i++)
-                for (unsigned b = 0; b < SIM_BASES; b++)
-                        f->ports[i].basis[b] =
-                                says_the_same(&f->ports[i], &before[i], b) && before[i].basis[b] ? before[i].basis[b] : basis;
+                for (unsigned b = 0; b < SIM_BASES; b++) {
+                        bool same = says_the_same(&f->ports[i], &before[i], b);
+
+                        f->ports[i].basis[b] = same && before[i].basis[b] ? before[i].basis[b] : basis;
+                        f->ports[i].by_admin[b] = same && before[i].by_admin[b];
+                }
 }
 
 static void read_file(struct sim *s, struct head *h, const struct sim_file *f)
@@ -381,7 +384,13 @@ static void edit(struct sim *s, struct sim_file *f)
                 break;
         }
         parse(s, f, ports);
-        memcpy(f->ports, ports, sizeof(ports));
+        for (unsigned i = 0; i < s->n_endports; i++)
+                for (unsigned b = 0; b < SIM_BASES; b++)
+                        if (!says_the_same(&ports[i], &f->ports[i], b)) {
+                                f->ports[i].level[b] = ports[i].level[b];
+                                f->ports[i].basis[b] = NULL;
+                                f->ports[i].by_admin[b] = true;
+                        }
         f->is_edited = true;
         f->version++;
         s->counters.conf_edits++;

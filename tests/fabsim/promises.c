@@ -387,12 +387,15 @@ static bool is_broken(struct sim *s, const struct change *c, unsigned other, uns
         return !excused;
 }
 
-/* OpenSM may now carry out an earlier file, of another policy. */
+/* OpenSM may now carry out an earlier file, of another policy, or what an admin put there and pkeyd keeps for a port that it cannot
+ * read. */
 static bool was_told_before(struct sim *s, const struct change *c, const struct opensm_port *line, unsigned other, unsigned b,
                             bool after)
 {
         struct change first = *c;
 
+        if (line && line->by_admin[b])
+                return true;
         if (!line || !line->basis[b])
                 return false;
         first.basis = line->basis[b];

@@ -242,6 +242,7 @@ struct observer {
 struct opensm_port {
         uint8_t level[SIM_BASES];   /* 0 none, 1 limited, 2 full, 3 both */
         const struct basis *basis[SIM_BASES]; /* of the first file with the same level */
+        bool by_admin[SIM_BASES];             /* an admin wrote that level, or put it back */
 };
 
 struct sim_file {
