@@ -10,7 +10,9 @@
 #include "mad_engine/window.h"
 
 /* The first, the second and all later tries have 1, 2 and 4 times the configured timeout. */
-#define FLIGHT_LEVELS 3
+#define TIMEOUT_LEVELS 3
+/* A try after the first is in flight for this part of the first timeout: a MAD that is not lost is answered long before. */
+#define RETRY_FLIGHT   8
 /* Pauses before a try after busy or a failure to send: doubling from REST_FIRST on. */
 #define REST_LEVELS   6
 #define REST_FIRST    (4 * USEC_PER_MSEC)
@@ -23,15 +25,16 @@
 #define BACKLOG_PER_WINDOW_SLOT 64
 
 /*
- * Each list of `flying` and of `resting` has one constant delay, and time does not go back, so each is sorted by deadline. The
- * earliest deadline of all is that of one of their first members.
+ * Each list of `flying`, `quiet` and `resting` has one constant delay, and time does not go back, so each is sorted by deadline.
+ * The earliest deadline of all is that of one of their first members.
  */
 struct mad_engine {
         struct mad_transactions table;
         struct mad_engine_window window;
         struct mad_transaction_list again; /* READY after an earlier try: sent before new ones */
         struct mad_transaction_list ready; /* READY for the first time */
-        struct mad_transaction_list flying[FLIGHT_LEVELS];
+        struct mad_transaction_list flying[TIMEOUT_LEVELS];
+        struct mad_transaction_list quiet[TIMEOUT_LEVELS];
         struct mad_transaction_list resting[REST_LEVELS];
         struct mad_transaction_list ended;
         usec_t timeout;
@@ -57,8 +60,10 @@ int mad_engine_new(const struct mad_engine_config *config, struct mad_engine **r
         mad_transaction_list_init(&e->again);
         mad_transaction_list_init(&e->ready);
         mad_transaction_list_init(&e->ended);
-        for (size_t i = 0; i < FLIGHT_LEVELS; i++)
+        for (size_t i = 0; i < TIMEOUT_LEVELS; i++) {
                 mad_transaction_list_init(&e->flying[i]);
+                mad_transaction_list_init(&e->quiet[i]);
+        }
         for (size_t i = 0; i < REST_LEVELS; i++)
                 mad_transaction_list_init(&e->resting[i]);
         e->timeout = config->timeout;
@@ -111,7 +116,8 @@ unsigned mad_engine_wants(const struct mad_engine *e)
 
 static bool is_holder(const struct mad_transaction *x)
 {
-        return x->state == TRANSACTION_READY || x->state == TRANSACTION_FLYING || x->state == TRANSACTION_RESTING;
+        return x->state == TRANSACTION_READY || x->state == TRANSACTION_FLYING || x->state == TRANSACTION_QUIET ||
+               x->state == TRANSACTION_RESTING;
 }
 
 /* The list of a holder, by its state. */
@@ -119,6 +125,8 @@ static struct mad_transaction_list *list_of(struct mad_engine *e, const struct m
 {
         if (x->state == TRANSACTION_FLYING)
                 return &e->flying[x->level];
+        if (x->state == TRANSACTION_QUIET)
+                return &e->quiet[x->level];
         if (x->state == TRANSACTION_RESTING)
                 return &e->resting[x->level];
         return x->has_tid ? &e->again : &e->ready;
@@ -177,9 +185,38 @@ static void rest(struct mad_engine *e, uint32_t slot, unsigned level)
         put(e, slot, TRANSACTION_RESTING);
 }
 
+static usec_t flight_time(const struct mad_engine *e, unsigned level)
+{
+        return level == 0 ? e->timeout : e->timeout / RETRY_FLIGHT;
+}
+
 static bool has_tries_left(const struct mad_transaction *x)
 {
         return x->tries <= x->request.retries;
+}
+
+/* Narrows the window for a first try that had no answer in time, if one could be expected. Without an answer to an earlier
+ * request or in an earlier sweep the port is silent, and must not slow down all others. And only SMPs count: the window is for
+ * VL15; QP 1 is on a lane with flow control. */
+static void narrow_window(struct mad_engine *e, const struct mad_transaction *x)
+{
+        if (x->suspect || x->request.doubtful || x->request.mgmt_class != MAD_CLASS_SMP)
+                return;
+        mad_engine_window_lost(&e->window, x->send_number, x->window_then, e->n_sends);
+        if (!has_tries_left(x))
+                mad_engine_window_confirm(&e->window, x->send_number);
+}
+
+/* A try ends its flight: its answer is not expected any more, but may still come. */
+static void land(struct mad_engine *e, uint32_t slot)
+{
+        struct mad_transaction *x = transaction(e, slot);
+
+        take_out(e, slot);
+        if (x->tries > 1)
+                mad_engine_window_take_back(&e->window, x->send_number);
+        x->deadline = usec_add(x->deadline, (e->timeout << x->level) - flight_time(e, x->level));
+        put(e, slot, TRANSACTION_QUIET);
 }
 
 static void time_out(struct mad_engine *e, uint32_t slot)
@@ -189,12 +226,8 @@ static void time_out(struct mad_engine *e, uint32_t slot)
         e->counters.timed_out++;
         x->timeouts++;
         take_out(e, slot);
-
-        /* A loss counts against the window only if an answer could be expected. Without an answer to an earlier try, an earlier
-         * request or an earlier sweep the port is dead, and must not slow down all others. And only SMPs count: the window is for
-         * VL15; QP 1 is on a lane with flow control. */
-        if (x->tries == 1 && !x->suspect && !x->request.doubtful && x->request.mgmt_class == MAD_CLASS_SMP)
-                mad_engine_window_lost(&e->window, x->send_number, x->window_then, e->n_sends);
+        if (x->tries == 1)
+                narrow_window(e, x);
 
         if (has_tries_left(x)) {
                 x->repeated = true;
@@ -218,9 +251,12 @@ static void check_deadlines(struct mad_engine *e)
                         take_out(e, slot);
                         put(e, slot, TRANSACTION_READY);
                 }
-        for (size_t i = 0; i < FLIGHT_LEVELS; i++)
+        for (size_t i = 0; i < TIMEOUT_LEVELS; i++) {
                 while (is_due(e, &e->flying[i]))
-                        time_out(e, e->flying[i].first);
+                        land(e, e->flying[i].first);
+                while (is_due(e, &e->quiet[i]))
+                        time_out(e, e->quiet[i].first);
+        }
 }
 
 /* A permutation of 32 bits by a key: a Feistel network. */
@@ -288,10 +324,13 @@ bool mad_engine_next_send(struct mad_engine *e, usec_t now, struct mad_frame *re
         if (!x->has_tid)
                 mad_transactions_set_tid(&e->table, slot, make_tid(e));
 
-        x->level = (uint8_t) MIN(x->tries, FLIGHT_LEVELS - 1U);
-        x->deadline = usec_add(e->now, e->timeout << x->level);
-        x->send_number = ++e->n_sends;
-        x->window_then = e->window.size;
+        x->level = (uint8_t) MIN(x->tries, TIMEOUT_LEVELS - 1U);
+        x->deadline = usec_add(e->now, flight_time(e, x->level));
+        e->n_sends++;
+        if (x->tries == 0) {
+                x->send_number = e->n_sends;
+                x->window_then = e->window.size;
+        }
         put(e, slot, TRANSACTION_FLYING);
         e->counters.sent++;
         if (x->tries++ > 0)
@@ -341,7 +380,7 @@ static int refused_busy(struct mad_engine *e, uint32_t slot)
 {
         struct mad_transaction *x = transaction(e, slot);
 
-        if (x->state != TRANSACTION_FLYING) {
+        if (x->state != TRANSACTION_FLYING && x->state != TRANSACTION_QUIET) {
                 e->counters.stray++;
                 return 0;
         }
@@ -382,6 +421,8 @@ int mad_engine_receive(struct mad_engine *e, usec_t now, const struct mad_frame 
 
         x->repeated |= x->state == TRANSACTION_FLYING && x->deadline <= e->now;
         e->counters.answered++;
+        if (x->timeouts > 0)
+                mad_engine_window_confirm(&e->window, x->send_number);
         mad_engine_window_answered(&e->window);
         take_out(e, slot);
         x->mad_status = status;
@@ -436,9 +477,9 @@ static usec_t earliest(const struct mad_engine *e, const struct mad_transaction_
 
 usec_t mad_engine_deadline(const struct mad_engine *e)
 {
-        usec_t flying = earliest(e, e->flying, FLIGHT_LEVELS), resting = earliest(e, e->resting, REST_LEVELS);
+        usec_t t = MIN(earliest(e, e->flying, TIMEOUT_LEVELS), earliest(e, e->quiet, TIMEOUT_LEVELS));
 
-        return may_send(e) ? e->now : MIN(flying, resting);
+        return may_send(e) ? e->now : MIN(t, earliest(e, e->resting, REST_LEVELS));
 }
 
 bool mad_engine_is_idle(const struct mad_engine *e)

@@ -18,9 +18,11 @@
  * counted and dropped. After a busy status the engine waits and tries again. It has its own deadlines, whatever timeouts the kernel
  * reports.
  *
- * A destination that did not answer before (mad_request), or does not answer a second time, is dead rather than behind a full
- * buffer, and does not narrow the window again. A MAD that this host could not send does not count as a try; after a few attempts
- * its request ends with MAD_UNSENT.
+ * Silent ports, even many, slow down nobody. A destination that did not answer before (mad_request), or does not answer a second
+ * time, is silent rather than behind a full buffer, so its loss does not narrow the window (window.h). And a try after the first
+ * leaves the window long before its timeout: a MAD that is not lost is answered long before, too.
+ *
+ * A MAD that this host could not send does not count as a try; after a few attempts its request ends with MAD_UNSENT.
  *
  * Retries of one request have the same transaction ID, so that a late answer to an earlier try still counts. Timeouts double from
  * try to try, up to 4 times the first.

@@ -22,6 +22,7 @@ enum mad_transaction_state {
         TRANSACTION_CHAINED, /* behind the holder of its destination */
         TRANSACTION_READY,   /* holder; to be sent as soon as the window allows */
         TRANSACTION_FLYING,  /* holder; sent, no answer yet */
+        TRANSACTION_QUIET,   /* holder; sent, and not in flight any more, but its timeout is not over */
         TRANSACTION_RESTING, /* holder; the answer was busy or the host could not send it: it waits before it is sent again */
         TRANSACTION_ENDED,   /* its result waits to be fetched */
 };
@@ -43,10 +44,10 @@ struct mad_transaction {
         uint16_t tries;             /* how often it was sent */
         bool repeated;              /* it was sent again, or had no answer within the time of its first try */
         uint8_t timeouts;           /* tries without an answer in time */
-        uint8_t level;              /* of the list of `flying` or `resting` */
+        uint8_t level;              /* of the list of `flying`, `quiet` or `resting` */
         usec_t deadline;
-        uint64_t send_number;       /* of its last try */
-        unsigned window_then;       /* the window size when it was sent */
+        uint64_t send_number;       /* of its first try */
+        unsigned window_then;       /* the window size when its first try was sent */
         enum mad_outcome outcome;
         uint16_t mad_status;
 };

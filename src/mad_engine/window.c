@@ -29,9 +29,28 @@ void mad_engine_window_lost(struct mad_engine_window *w, uint64_t lost, unsigned
 {
         if (lost <= w->cut_at)
                 return;
+        w->before = (struct mad_engine_window_bounds) { w->size, w->threshold, w->ceiling };
+        w->is_on_trial = true;
+        w->cut_from = w->cut_at;
         w->ceiling = MIN(w->size, size_then);
         w->size = MAX(w->ceiling / 2, MIN(WINDOW_MINIMUM, w->maximum));
         w->threshold = w->size;
         w->answers = 0;
         w->cut_at = last;
+}
+
+void mad_engine_window_confirm(struct mad_engine_window *w, uint64_t lost)
+{
+        if (lost > w->cut_from)
+                w->is_on_trial = false;
+}
+
+void mad_engine_window_take_back(struct mad_engine_window *w, uint64_t lost)
+{
+        if (!w->is_on_trial || lost <= w->cut_from)
+                return;
+        w->is_on_trial = false;
+        w->size = MAX(w->size, w->before.size);
+        w->threshold = w->before.threshold;
+        w->ceiling = w->before.ceiling;
 }

@@ -235,6 +235,8 @@ START_TEST(retries_double)
                 tid = i == 0 ? mad_frame_tid(&f) : tid;
                 ck_assert_uint_eq(mad_frame_tid(&f), tid);
                 ck_assert_uint_eq(f.timeout, factors[i] * TIMEOUT);
+                while (mad_engine_deadline(e) < now + factors[i] * TIMEOUT)
+                        expect_nothing(e, mad_engine_deadline(e));
                 ck_assert_uint_eq(mad_engine_deadline(e), now + factors[i] * TIMEOUT);
                 now += factors[i] * TIMEOUT;
                 if (i + 1 < ELEMENTS(factors))
@@ -917,37 +919,106 @@ START_TEST(lost_on_another_lane)
 }
 END_TEST
 
-/* Ten requests to a dead port, three tries each: the window is halved for the first loss only. */
-START_TEST(dead_port_cuts_once)
+/* All is answered, and the window is at its bound. */
+static void settle(struct mad_engine *e, usec_t now, uint32_t *id)
 {
-        _cleanup_(mad_engine_free_p) struct mad_engine *e = new_engine(128);
         static struct mad_frame frames[FRAMES];
-        usec_t now = START;
-        uint32_t id = 0;
-        unsigned n, ended = 0;
-        struct mad_result result;
 
-        n = open_window(e, now, frames, &id);
-        for (unsigned i = 0; i < n; i++)
-                expect_answer_taken(e, now, &frames[i]);
-        while ((n = send_all(e, now, frames)) > 0)
+        for (unsigned n = open_window(e, now, frames, id); n > 0; n = send_all(e, now, frames))
                 for (unsigned i = 0; i < n; i++)
                         expect_answer_taken(e, now, &frames[i]);
         ck_assert_uint_eq(counters(e).window, 128);
+}
 
+/* Ten requests to a dead port, three tries each: the window is halved for the first loss, until the second try is silent, too. */
+START_TEST(dead_port_does_not_cut)
+{
+        _cleanup_(mad_engine_free_p) struct mad_engine *e = new_engine(128);
+        static struct mad_frame frames[FRAMES];
+        unsigned n_sent = 0, ended = 0;
+        usec_t now = START;
+        uint32_t id = 0;
+        struct mad_result result;
+
+        settle(e, now, &id);
         for (uint32_t i = 0; i < 10; i++)
                 submit(e, id + i, 1000000, 2);
-        for (unsigned i = 0; i < 10 * 3; i++) {
-                ck_assert_uint_eq(send_all(e, now, frames), 1);
+        while (!mad_engine_is_idle(e)) {
+                n_sent += send_all(e, now, frames);
+                ck_assert_uint_eq(counters(e).window, n_sent == 2 && now < START + TIMEOUT + TIMEOUT / 8 ? 64 : 128);
                 now = mad_engine_deadline(e);
+                for (; mad_engine_next_result(e, &result); ended++)
+                        ck_assert_int_eq(result.outcome, MAD_TIMED_OUT);
         }
-        ck_assert_uint_eq(send_all(e, now, frames), 0);
-        while (mad_engine_next_result(e, &result)) {
-                ck_assert_int_eq(result.outcome, MAD_TIMED_OUT);
-                ended++;
-        }
+        ck_assert_uint_eq(n_sent, 10 * 3);
         ck_assert_uint_eq(ended, 10);
+}
+END_TEST
+
+/* Of a flight that was lost, one port is dead and another one answers when asked again: the cut stands, and is for both. */
+START_TEST(loss_beside_a_dead_port)
+{
+        _cleanup_(mad_engine_free_p) struct mad_engine *e = new_engine(128);
+        static struct mad_frame frames[FRAMES];
+        uint32_t id = 0;
+
+        settle(e, START, &id);
+        submit(e, id, id, 6);
+        submit(e, id + 1, id + 1, 6);
+        ck_assert_uint_eq(send_all(e, START, frames), 2);
+        ck_assert_uint_eq(send_all(e, START + TIMEOUT, frames), 2);
         ck_assert_uint_eq(counters(e).window, 64);
+        expect_answer_taken(e, START + TIMEOUT, &frames[1]);
+        for (usec_t now = START + TIMEOUT; now < START + 30 * TIMEOUT; now = mad_engine_deadline(e)) {
+                (void) send_all(e, now, frames);
+                ck_assert_uint_eq(counters(e).window, 64);
+        }
+        ck_assert_uint_eq(counters(e).timed_out, 1 + 7);
+}
+END_TEST
+
+/* A cut for a loss that is known is not taken back by a port that was dead before. */
+START_TEST(dead_port_of_an_earlier_flight)
+{
+        _cleanup_(mad_engine_free_p) struct mad_engine *e = new_engine(128);
+        static struct mad_frame frames[FRAMES];
+        const usec_t second = START + TIMEOUT + TIMEOUT / 2;
+        uint32_t id = 0;
+
+        settle(e, START, &id);
+        submit(e, id, id, 6);
+        ck_assert_uint_eq(send_all(e, START, frames), 1);
+        ck_assert_uint_eq(send_all(e, START + TIMEOUT, frames), 1);
+        submit(e, id + 1, id + 1, 0);
+        ck_assert_uint_eq(send_all(e, second, frames), 1);
+        ck_assert_uint_eq(counters(e).window, 128);
+        ck_assert_uint_eq(send_all(e, second + TIMEOUT, frames), 0);
+        ck_assert_uint_eq(counters(e).window, 64); /* it is not sent again: nothing can tell that the port is dead */
+        for (usec_t now = second + TIMEOUT; now < START + 30 * TIMEOUT; now = mad_engine_deadline(e)) {
+                (void) send_all(e, now, frames);
+                ck_assert_uint_eq(counters(e).window, 64);
+        }
+}
+END_TEST
+
+/* A silent port keeps no place in the window for the time of its later, longer tries. */
+START_TEST(silent_ports_hold_up_nobody)
+{
+        _cleanup_(mad_engine_free_p) struct mad_engine *e = new_engine(128);
+        static struct mad_frame frames[FRAMES];
+        uint32_t id = 0;
+
+        settle(e, START, &id);
+        for (uint32_t i = 0; i < 128; i++)
+                submit(e, id + i, id + i, 6);
+        ck_assert_uint_eq(send_all(e, START, frames), 128);
+        for (usec_t now = START; now < START + 2 * TIMEOUT; now = mad_engine_deadline(e))
+                (void) send_all(e, now, frames);
+        ck_assert_uint_eq(counters(e).in_flight, 0);
+        ck_assert_uint_eq(counters(e).window, 128);
+        for (uint32_t i = 128; i < 256; i++)
+                submit(e, id + i, id + i, 6);
+        ck_assert_uint_eq(send_all(e, START + 2 * TIMEOUT, frames), 128);
 }
 END_TEST
 
@@ -961,12 +1032,7 @@ START_TEST(doubtful_do_not_cut)
         uint32_t id = 0;
         unsigned n;
 
-        n = open_window(e, START, frames, &id);
-        for (unsigned i = 0; i < n; i++)
-                expect_answer_taken(e, START, &frames[i]);
-        while ((n = send_all(e, START, frames)) > 0)
-                for (unsigned i = 0; i < n; i++)
-                        expect_answer_taken(e, START, &frames[i]);
+        settle(e, START, &id);
         for (uint32_t i = 0; i <= 50; i++) {
                 struct mad_request q = request(id + i, 1000000 + i, 1);
 
@@ -974,9 +1040,13 @@ START_TEST(doubtful_do_not_cut)
                 ck_assert_int_eq(mad_engine_submit(e, &q), 0);
         }
         ck_assert_uint_eq(send_all(e, START, frames), 51);
-        (void) send_all(e, START + TIMEOUT, frames);
+        n = send_all(e, START + TIMEOUT, frames);
         ck_assert_uint_eq(counters(e).timed_out, 51);
         ck_assert_uint_eq(counters(e).window, 64);
+        while (n > 0 && frame_id(&frames[n - 1]) != id + 50)
+                n--;
+        ck_assert_uint_gt(n, 0);
+        expect_answer_taken(e, START + TIMEOUT, &frames[n - 1]);
         for (uint32_t i = 0; i < 50; i++) {
                 struct mad_request q = request(id + 100 + i, 2000000 + i, 0);
 
@@ -1280,7 +1350,10 @@ static TCase *window(void)
         tcase_add_loop_test(t, window_bound, 128, 129);
         tcase_add_test(t, window_cut_once_per_flight);
         tcase_add_loop_test(t, window_never_closes, 1, 7);
-        tcase_add_test(t, dead_port_cuts_once);
+        tcase_add_test(t, dead_port_does_not_cut);
+        tcase_add_test(t, loss_beside_a_dead_port);
+        tcase_add_test(t, dead_port_of_an_earlier_flight);
+        tcase_add_test(t, silent_ports_hold_up_nobody);
         tcase_add_test(t, doubtful_do_not_cut);
         tcase_add_test(t, lost_on_another_lane);
         tcase_add_test(t, wants_and_memory);
