@@ -5,8 +5,9 @@
 #include "util/hash.h"
 #include "watch/rewrites.h"
 
-#define EXAMPLES   4
-#define MAX_P_KEYS 8
+#define EXAMPLES      4
+#define MAX_P_KEYS    8
+#define MAX_OF_A_KIND 32
 
 /* If out of memory, no entry is added. */
 static void log_text(struct log *l, enum log_event event, const struct log_about *about, const struct text *t)
@@ -36,16 +37,40 @@ static enum log_event event_of_finding(const struct finding *f)
         return LOG_EVENT_FINDING;
 }
 
+/* event_text_watch(), the freezer and conditions/identity report each of these once. */
+static bool is_reported_elsewhere(const struct finding *f)
+{
+        return f->code == FINDING_PLAN_UNREACHABLE || f->code == FINDING_PORT_FROZEN || f->code == FINDING_NAME_CLAIMED;
+}
+
+static void log_more(struct log *l, const struct generation *g, const struct finding *like, unsigned n)
+{
+        char text[128];
+
+        snprintf(text, sizeof(text), "%u more finding%s of this kind (%s); pkeyctl plan lists all of them", n, text_plural(n),
+                 finding_code_to_string(like->code));
+        log_add_finding(l, event_of_finding(like), g->number,
+                        &(struct finding) { .severity = like->severity, .code = like->code, .text = text });
+}
+
 void event_text_plan_findings(struct log *l, struct generation *g, const struct findings *findings)
 {
+        unsigned n_of_kind[FINDING_CODE_MAX] = {};
+        const struct finding *not_logged[FINDING_CODE_MAX] = {};
+
         for (size_t i = 0; i < findings->n; i++) {
                 const struct finding *f = &findings->items[i];
 
-                /* event_text_watch(), the freezer and conditions/identity report each of these once */
-                if (f->code != FINDING_PLAN_UNREACHABLE && f->code != FINDING_PORT_FROZEN && f->code != FINDING_NAME_CLAIMED &&
-                    generation_reports(g, f))
+                if (is_reported_elsewhere(f) || !generation_reports(g, f))
+                        continue;
+                if (f->severity == FINDING_ERROR || n_of_kind[f->code]++ < MAX_OF_A_KIND)
                         log_add_finding(l, event_of_finding(f), g->number, f);
+                else
+                        not_logged[f->code] = f;
         }
+        for (size_t i = 0; i < FINDING_CODE_MAX; i++)
+                if (n_of_kind[i] > MAX_OF_A_KIND)
+                        log_more(l, g, not_logged[i], n_of_kind[i] - MAX_OF_A_KIND);
 }
 
 /* --- what a sweep found ----------------------------------------------------------------------------------------- */

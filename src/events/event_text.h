@@ -18,7 +18,8 @@
 
 /* All findings about files. */
 void event_text_findings(struct log *l, const struct findings *findings);
-/* Findings of the planner, each once for each generation. */
+/* Findings of the planner, each once for each generation. Of many notes or warnings with one code the first 32 and the number of
+ * the others: an outage makes one for each line of the policy. */
 void event_text_plan_findings(struct log *l, struct generation *g, const struct findings *findings);
 
 /* Changes since the last sweep. Tables that differ are logged in audit mode only: in enforce mode they are about to be written, and

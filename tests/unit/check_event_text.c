@@ -399,6 +399,29 @@ START_TEST(findings_of_the_planner)
 }
 END_TEST
 
+/* A switch with a hundred hosts fails, and each line of the policy names some of them. Errors are all logged. */
+START_TEST(findings_of_a_kind)
+{
+        _cleanup_findings_ struct findings found = { .arena = arena };
+
+        begin(ENFORCE);
+        for (unsigned i = 0; i < 100; i++) {
+                (void) findings_add(&found, FINDING_NOTE, FINDING_SELECTOR_PARTIAL, NULL, "host %u", i);
+                (void) findings_add(&found, FINDING_ERROR, FINDING_PLAN_CAPACITY, NULL, "table %u", i);
+        }
+        (void) findings_add(&found, FINDING_NOTE, FINDING_SELECTOR_NO_MATCH, NULL, "name");
+        event_text_plan_findings(l, g, &found);
+        for (size_t i = 0; i < found.n; i++)
+                if (found.items[i].severity == FINDING_ERROR || i < 64 || i + 1 == found.n)
+                        next(LOG_EVENT_FINDING, found.items[i].text);
+        next(LOG_EVENT_FINDING, "68 more findings of this kind (selector.partial); pkeyctl plan lists all of them");
+        nothing_more();
+        event_text_plan_findings(l, g, &found);
+        nothing_more();
+        done();
+}
+END_TEST
+
 /* --- standing by --- */
 
 static struct verification differing_ports(struct discrepancy *d, uint32_t n)
@@ -724,6 +747,7 @@ int main(void)
                         rewritten_by_the_writer,
                         findings_of_files,
                         findings_of_the_planner,
+                        findings_of_a_kind,
                         standby_differs,
                         standby_differs_otherwise,
                         standby_differs_much,
