@@ -92,6 +92,10 @@ static const struct complaint complaints[] = {
         { "found incompatible YAML document", "unknown YAML version (accepted: 1.1, 1.2)" },
 };
 
+/* libyaml takes no longer one on one line. */
+#define KEY_MAX 1024
+static const struct complaint long_key = { "", "the key before this ':' is longer than 1,024 characters",
+                                           "put the hosts into a group, or write '? KEY' on this line and ': VALUE' on the next one" };
 static const struct complaint unclosed = { "", "the list or map that opens here is not closed", .at_context = true };
 
 static const char *foreign_hint(const struct yaml_tree *t, const char *line)
@@ -115,6 +119,8 @@ static const struct complaint *find_complaint(const yaml_parser_t *parser)
 {
         const char *problem = parser->problem ? parser->problem : "";
 
+        if (strncmp(problem, complaints[0].libyaml, strlen(complaints[0].libyaml)) == 0 && parser->problem_mark.column > KEY_MAX)
+                return &long_key;
         for (size_t i = 0; i < ELEMENTS(complaints); i++)
                 if (strncmp(problem, complaints[i].libyaml, strlen(complaints[i].libyaml)) == 0)
                         return &complaints[i];
