@@ -653,13 +653,27 @@ int state_lock(struct state *s, const char **ret_holder, struct remembered **ret
         return r;
 }
 
+/* These records may be loaded once more, under the lock: they are those of a replaced store until another process stores. */
+static int load_followed(struct state *s, struct remembered **ret_changed)
+{
+        bool replaced = s->replaced;
+        int r = load_changes(s, ret_changed);
+
+        s->replaced = replaced;
+        return r;
+}
+
 int state_follow(struct state *s, struct remembered **ret_changed)
 {
         int r;
 
         if (!s->etcd)
                 return 0;
-        r = s->store ? store_changed(s->store) : open_store(s) ?: 1;
+        r = s->store ? store_changed(s->store) : 0;
+        if (r > 0 && !s->stale)
+                s->replaced = false; /* another process has stored since it was */
+        if (!s->store)
+                r = open_store(s) ?: 1;
         if (r > 0 && !s->stale && s->store) /* each sweep of the writer stores when it was */
                 r = etcd_store_changed_besides(s->store, KNOWLEDGE_DISCOVERY);
         if (r == -EUCLEAN) {
@@ -668,7 +682,7 @@ int state_follow(struct state *s, struct remembered **ret_changed)
         }
         s->stale |= r > 0;
         if (r >= 0 && s->stale)
-                r = load_changes(s, ret_changed) ?: s->error;
+                r = load_followed(s, ret_changed) ?: s->error;
         else if (r < 0 && r != -ENOMEM)
                 give_up(s, r);
         s->followed = true;

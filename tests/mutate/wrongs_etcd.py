@@ -11,6 +11,9 @@ SWEEP, SWEEP_LOCK = "src/control/sweep.c", "src/control/sweep_lock.c"
 CONFIRM, INTERNAL, SYNC = "src/control/confirm.c", "src/control/control_internal.c", "src/control/store_sync.c"
 
 WRONGS = [
+    Wrong("state-replaced-is-forgotten-by-a-standby", "src/state/state.c", "        s->replaced = replaced;\n", ""),
+    Wrong("state-replaced-for-ever", "src/state/state.c", "                s->replaced = false; /* another process has stored since it was */", "                ; /* another process has stored since it was */"),
+    Wrong("state-replaced-until-it-is-loaded", "src/state/state.c", "if (r > 0 && !s->stale)\n                s->replaced = false;", "if (r > 0)\n                s->replaced = false;"),
     Wrong("etcd-commit-without-the-lock", STORE, "etcd_if_created(lock.text, s->lock)", "etcd_if_created(lock.text, s->lock ? 0 : 1)"),
     Wrong("etcd-any-lock-will-do", STORE, "        s->lease.deadline = 0;\n        return -ENOLCK;\n", "        *ret_revision = commit.modified;\n        return 0;\n"),
     Wrong("etcd-lock-is-not-asked-for", STORE, "        if (s->lock == 0)\n                return -ENOLCK;\n        r = a ?", "        r = a ?"),

@@ -498,6 +498,35 @@ START_TEST(replaced_in_an_outage)
 }
 END_TEST
 
+/* A standby notices that etcd was restored, and becomes the writer: at once, or after the writer has stored again. */
+START_TEST(replaced_before_a_hand_over)
+{
+        open_both();
+        ck_assert_ptr_null(lock(&one));
+        ck_assert_int_eq(commit(&one, 1), 0);
+        state_unlock(&one);
+        remembered_free(follow(&two));
+        carry_out(etcd_op_delete(key_named("commit").text, NULL));
+        remembered_free(follow(&two));
+        check_replaced(&two, "is not the same cluster as before");
+        if (_i == 1) {
+                wait_until_locked(&one);
+                ck_assert_int_eq(commit(&one, 2), 0);
+                state_unlock(&one);
+                remembered_free(follow(&two));
+        }
+        remembered_free(lock(&two));
+        if (_i == 1)
+                check_no_report(&two);
+        else
+                check_replaced(&two, "is not the same cluster as before");
+        ck_assert_int_eq(commit(&two, 3), 0);
+        state_unlock(&two);
+        remembered_free(lock(&two));
+        check_no_report(&two);
+}
+END_TEST
+
 /* The process does not run for longer than its lease. */
 START_TEST(paused)
 {
@@ -838,6 +867,7 @@ int main(void)
         tcase_add_test(tc, paused);
         tcase_add_test(tc, other_pkeyd_before_pkeyctl);
         tcase_add_loop_test(tc, replaced_in_an_outage, 0, N_REPLACEMENTS);
+        tcase_add_loop_test(tc, replaced_before_a_hand_over, 0, 2);
         tcase_add_test(tc, explained);
         tcase_add_test(tc, place);
         tcase_add_test(tc, same_place);
