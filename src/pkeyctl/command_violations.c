@@ -22,6 +22,17 @@ static void add_row(struct context *ctx, struct text_table *t, const struct seen
                        is_counted ? output_format(ctx, "%s%" PRIu64, v->saturated ? ">=" : "", v->total) : "maximum");
 }
 
+/* The daemon looks through a bounded number of records. */
+static void print_earlier(const struct violations_result *r)
+{
+        uint64_t n = r->n_all - r->n_items;
+
+        if (n > 0 && r->node)
+                printf("%" PRIu64 " earlier ones, of this host or others, were not searched\n", n);
+        else if (n > 0)
+                printf("and %" PRIu64 " earlier ones, which are not listed\n", n);
+}
+
 static void print_none(struct context *ctx, const struct violations_result *r)
 {
         const char *at = r->node ? " at " : "", *node = r->node ?: "";
@@ -44,14 +55,14 @@ static void text_violations(struct context *ctx, const void *result)
                 printf("the counters of %u of %u ports could not be read\n", r->n_silent, r->n_polled);
         if (r->n_items == 0) {
                 print_none(ctx, r);
+                print_earlier(r);
                 return;
         }
         text_table_begin(&t, "SINCE|LAST|PORT|SWITCH|SOURCE|P_KEY|PARTITION|>COUNT", 0);
         for (uint32_t i = 0; i < r->n_items; i++)
                 add_row(ctx, &t, &r->items[i]);
         text_table_print(ctx, &t);
-        if (r->n_all > r->n_items)
-                printf("and %" PRIu64 " earlier ones, which are not listed\n", r->n_all - r->n_items);
+        print_earlier(r);
         for (uint32_t i = 0; i < r->n_items && (r->once || ctx->options->verbose); i++)
                 if (r->items[i].text)
                         printf("%s\n", r->items[i].text);

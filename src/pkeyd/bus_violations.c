@@ -17,7 +17,7 @@
 
 /* --- one answer ------------------------------------------------------------------------------------------------- */
 
-/* Collects the latest BUS_MAX_RECORDS records; with `node` those of them that concern it. */
+/* Collects the latest BUS_MAX_RECORDS records; with `node` those of them that concern it. *ret_all: these and all earlier ones. */
 static int collect(const struct violation_list *list, struct arena *a, usec_t since, const char *node,
                    struct violation_item **ret, uint32_t *ret_n, uint32_t *ret_all)
 {
@@ -32,7 +32,7 @@ static int collect(const struct violation_list *list, struct arena *a, usec_t si
                         items[kept++] = items[i];
         *ret = items;
         *ret_n = *node == '\0' ? n : kept;
-        *ret_all = *node == '\0' ? all : kept;
+        *ret_all = *ret_n + (all - n);
         return 0;
 }
 

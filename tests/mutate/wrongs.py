@@ -803,6 +803,7 @@ WRONGS += [
     Wrong("events-the-rest-is-all", EVENT_TEXT, "not_logged[i], n_of_kind[i] - MAX_OF_A_KIND);", "not_logged[i], n_of_kind[i]);"),
     Wrong("events-kinds-are-one", EVENT_TEXT, "n_of_kind[f->code]++ < MAX_OF_A_KIND", "n_of_kind[0]++ < MAX_OF_A_KIND"),
     Wrong("events-frozen-are-found-again", EVENT_TEXT, " || f->code == FINDING_PORT_FROZEN ||", " ||"),
+    Wrong("bus-violations-not-searched-are-none", "src/pkeyd/bus_violations.c", "        *ret_all = *ret_n + (all - n);", "        *ret_all = *node == '\\0' ? all : kept;"),
     Wrong("engine-deadline-forgets-rests", ENGINE, "MIN(t, earliest(e, e->resting, REST_LEVELS));\n", "t;\n"),
     Wrong("engine-deadline-forgets-the-quiet", ENGINE, "MIN(earliest(e, e->flying, TIMEOUT_LEVELS), earliest(e, e->quiet, TIMEOUT_LEVELS));", "earliest(e, e->flying, TIMEOUT_LEVELS);"),
     Wrong("engine-silent-keep-their-places", ENGINE, "return level == 0 ? e->timeout : e->timeout / RETRY_FLIGHT;", "return e->timeout << level;"),

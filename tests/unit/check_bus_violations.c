@@ -18,6 +18,8 @@ static sd_bus *server, *client;
 static struct bus_violations violations;
 static usec_t now, duration; /* the time of the clock, and how long collecting records takes */
 static unsigned n_collected;
+static uint32_t n_earlier; /* records that are not given */
+static uint32_t total;     /* in the last answer */
 static char seen[MAX_SEEN][512]; /* the answers in their order: the name of the call, and the error */
 static size_t n_seen;
 
@@ -41,7 +43,8 @@ static int records(void *userdata, struct arena *a, usec_t since, uint32_t max, 
         n_collected++;
         now += duration;
         *ret = item;
-        *ret_n = *ret_all = 1;
+        *ret_n = 1;
+        *ret_all = 1 + n_earlier;
         return 0;
 }
 
@@ -71,6 +74,11 @@ static int on_answer(sd_bus_message *reply, void *userdata, sd_bus_error *error)
 
         (void) error;
         ck_assert_uint_lt(n_seen, MAX_SEEN);
+        if (!e && sd_bus_message_has_signature(reply, "tuaa{sv}")) {
+                uint64_t since;
+
+                ck_assert_int_ge(sd_bus_message_read(reply, "tu", &since, &total), 0);
+        }
         (void) snprintf(seen[n_seen++], sizeof(seen[0]), "%s%s%s%s%s", (const char *) userdata, e ? " " : "", e ? e->name : "",
                         e ? ": " : "", e ? e->message : "");
         return 1;
@@ -158,6 +166,23 @@ START_TEST(answered)
         violations_of("node0001", ":1.1", "node0001");
         expect("node0001");
         ck_assert_uint_eq(n_collected, 2);
+}
+END_TEST
+
+/* Records that are not given may be of that host. */
+START_TEST(earlier_ones_count)
+{
+        n_earlier = 7;
+        violations_of("all", ":1.1", "");
+        expect("all");
+        ck_assert_uint_eq(total, 8);
+        violations_of("its", ":1.1", "node0001");
+        expect("its");
+        ck_assert_uint_eq(total, 8);
+        violations_of("none", ":1.1", "node0002");
+        expect("none");
+        ck_assert_uint_eq(total, 7);
+        n_earlier = 0;
 }
 END_TEST
 
@@ -263,6 +288,7 @@ int main(void)
 
         tcase_add_checked_fixture(t, setup, teardown);
         tcase_add_test(t, answered);
+        tcase_add_test(t, earlier_ones_count);
         tcase_add_test(t, one_for_each_client);
         tcase_add_test(t, many_clients);
         tcase_add_test(t, tenth_of_the_time);
