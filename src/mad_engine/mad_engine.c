@@ -195,13 +195,17 @@ static bool has_tries_left(const struct mad_transaction *x)
         return x->tries <= x->request.retries;
 }
 
-/* Narrows the window for a first try that had no answer in time, if one could be expected. Without an answer to an earlier
- * request or in an earlier sweep the port is silent, and must not slow down all others. And only SMPs count: the window is for
- * VL15; QP 1 is on a lane with flow control. */
+/* A loss counts for the window only if an answer could be expected. Without an answer to an earlier request or in an earlier sweep
+ * the port is silent, and must not slow down all others. And only SMPs count: the window is for VL15; QP 1 is on a lane with flow
+ * control. */
+static bool counts_for_window(const struct mad_transaction *x)
+{
+        return !x->suspect && !x->request.doubtful && x->request.mgmt_class == MAD_CLASS_SMP;
+}
+
+/* The first try had no answer in time. Nothing takes the cut back for a request that is not sent again. */
 static void narrow_window(struct mad_engine *e, const struct mad_transaction *x)
 {
-        if (x->suspect || x->request.doubtful || x->request.mgmt_class != MAD_CLASS_SMP)
-                return;
         mad_engine_window_lost(&e->window, x->send_number, x->window_then, e->n_sends);
         if (!has_tries_left(x))
                 mad_engine_window_confirm(&e->window, x->send_number);
@@ -213,7 +217,7 @@ static void land(struct mad_engine *e, uint32_t slot)
         struct mad_transaction *x = transaction(e, slot);
 
         take_out(e, slot);
-        if (x->tries > 1)
+        if (x->timeouts > 0 && counts_for_window(x))
                 mad_engine_window_take_back(&e->window, x->send_number);
         x->deadline = usec_add(x->deadline, (e->timeout << x->level) - flight_time(e, x->level));
         put(e, slot, TRANSACTION_QUIET);
@@ -226,7 +230,7 @@ static void time_out(struct mad_engine *e, uint32_t slot)
         e->counters.timed_out++;
         x->timeouts++;
         take_out(e, slot);
-        if (x->tries == 1)
+        if (x->tries == 1 && counts_for_window(x))
                 narrow_window(e, x);
 
         if (has_tries_left(x)) {

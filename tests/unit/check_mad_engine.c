@@ -1001,6 +1001,41 @@ START_TEST(dead_port_of_an_earlier_flight)
 }
 END_TEST
 
+/* One is lost. Beside it a port is silent that was silent before, or that was busy and is asked again: neither shows that the first
+ * one is silent. */
+START_TEST(silence_of_others)
+{
+        _cleanup_(mad_engine_free_p) struct mad_engine *e = new_engine(128);
+        static struct mad_frame frames[FRAMES];
+        struct mad_request q;
+        struct mad_frame f;
+        uint32_t id = 0;
+
+        settle(e, START, &id);
+        q = request(id + 1, id + 1, 6);
+        q.doubtful = _i == 0;
+        if (_i == 0) {
+                ck_assert_int_eq(mad_engine_submit(e, &q), 0);
+                expect_send(e, START, id + 1, &f);
+        }
+        submit(e, id, id, 6);
+        expect_send(e, START + TIMEOUT / 16, id, &f);
+        if (_i == 1) {
+                ck_assert_int_eq(mad_engine_submit(e, &q), 0);
+                expect_send(e, START + TIMEOUT, id + 1, &f);
+                tell_busy(e, START + TIMEOUT, &f);
+        }
+        for (usec_t now = START + TIMEOUT; now < START + TIMEOUT + TIMEOUT / 16; now = mad_engine_deadline(e))
+                (void) send_all(e, now, frames);
+        (void) send_all(e, START + TIMEOUT + TIMEOUT / 16, frames);
+        ck_assert_uint_eq(counters(e).window, 64);
+        (void) send_all(e, START + TIMEOUT + TIMEOUT * 5 / 32, frames);
+        ck_assert_uint_eq(counters(e).window, 64);
+        (void) send_all(e, START + TIMEOUT + TIMEOUT * 3 / 16, frames);
+        ck_assert_uint_eq(counters(e).window, 128);
+}
+END_TEST
+
 /* A silent port keeps no place in the window for the time of its later, longer tries. */
 START_TEST(silent_ports_hold_up_nobody)
 {
@@ -1353,6 +1388,7 @@ static TCase *window(void)
         tcase_add_test(t, dead_port_does_not_cut);
         tcase_add_test(t, loss_beside_a_dead_port);
         tcase_add_test(t, dead_port_of_an_earlier_flight);
+        tcase_add_loop_test(t, silence_of_others, 0, 2);
         tcase_add_test(t, silent_ports_hold_up_nobody);
         tcase_add_test(t, doubtful_do_not_cut);
         tcase_add_test(t, lost_on_another_lane);
