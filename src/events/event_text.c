@@ -5,9 +5,8 @@
 #include "util/hash.h"
 #include "watch/rewrites.h"
 
-#define EXAMPLES      4
-#define MAX_P_KEYS    8
-#define MAX_OF_A_KIND 32
+#define EXAMPLES   4
+#define MAX_P_KEYS 8
 
 /* If out of memory, no entry is added. */
 static void log_text(struct log *l, enum log_event event, const struct log_about *about, const struct text *t)
@@ -63,14 +62,14 @@ void event_text_plan_findings(struct log *l, struct generation *g, const struct 
 
                 if (is_reported_elsewhere(f) || !generation_reports(g, f))
                         continue;
-                if (f->severity == FINDING_ERROR || n_of_kind[f->code]++ < MAX_OF_A_KIND)
+                if (f->severity == FINDING_ERROR || n_of_kind[f->code]++ < EVENT_TEXT_MAX)
                         log_add_finding(l, event_of_finding(f), g->number, f);
                 else
                         not_logged[f->code] = f;
         }
         for (size_t i = 0; i < FINDING_CODE_MAX; i++)
-                if (n_of_kind[i] > MAX_OF_A_KIND)
-                        log_more(l, g, not_logged[i], n_of_kind[i] - MAX_OF_A_KIND);
+                if (n_of_kind[i] > EVENT_TEXT_MAX)
+                        log_more(l, g, not_logged[i], n_of_kind[i] - EVENT_TEXT_MAX);
 }
 
 /* --- what a sweep found ----------------------------------------------------------------------------------------- */

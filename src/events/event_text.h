@@ -9,7 +9,8 @@
 #include "watch/watch.h"
 
 /*
- * Results of the stages as log entries. Entries of one kind about more than EVENT_TEXT_MAX ports become one, with examples.
+ * Results of the stages as log entries. Entries of one kind about more than EVENT_TEXT_MAX ports become one, with examples; of more
+ * notes or warnings with one code, these many are logged, and the number of the others: an outage makes one for each selector.
  *
  * What was logged already is not logged again. Where this depends on the last entry, the caller keeps its digest (`reported`,
  * `failures`; at first 0).
@@ -18,8 +19,7 @@
 
 /* All findings about files. */
 void event_text_findings(struct log *l, const struct findings *findings);
-/* Findings of the planner, each once for each generation. Of many notes or warnings with one code the first 32 and the number of
- * the others: an outage makes one for each line of the policy. */
+/* Findings of the planner, each once for each generation. */
 void event_text_plan_findings(struct log *l, struct generation *g, const struct findings *findings);
 
 /* Changes since the last sweep. Tables that differ are logged in audit mode only: in enforce mode they are about to be written, and

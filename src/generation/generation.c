@@ -125,12 +125,14 @@ bool generation_equal(const struct generation *a, const struct generation *b)
                m_keys_equal(a->m_keys, b->m_keys) && a->sm_key == b->sm_key;
 }
 
+/* Which hosts of a selector are not in the fabric is the same in each line. */
 static uint64_t digest_finding(const struct finding *f)
 {
+        bool is_anywhere = f->code == FINDING_SELECTOR_PARTIAL;
         uint64_t h = hash_mix(HASH_START, f->code);
 
-        h = hash_mix(h, f->where.line);
-        h = hash_mix(h, f->where.column);
+        h = hash_mix(h, is_anywhere ? 0 : f->where.line);
+        h = hash_mix(h, is_anywhere ? 0 : f->where.column);
         return hash_bytes(h, f->text, strlen(f->text));
 }
 

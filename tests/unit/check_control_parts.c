@@ -375,7 +375,8 @@ START_TEST(generation_of_defaults)
 }
 END_TEST
 
-/* Each finding once: what differs in code, place or text is another one. */
+/* Each finding once: what differs in code, place or text is another one; of hosts that are not in the fabric, the place does not
+ * matter. */
 START_TEST(generation_reports_once)
 {
         struct generation *g = make_generation(ENFORCE, POLICY_1);
@@ -392,6 +393,9 @@ START_TEST(generation_reports_once)
                 ck_assert(!generation_reports(g, &cases[i]));
         }
         ck_assert(!generation_reports(g, &cases[0]));
+        ck_assert(generation_reports(g, &(struct finding) { .code = FINDING_SELECTOR_PARTIAL, .where = { "p", 1, 1 }, .text = "a" }));
+        ck_assert(!generation_reports(g, &(struct finding) { .code = FINDING_SELECTOR_PARTIAL, .where = { "p", 2, 2 }, .text = "a" }));
+        ck_assert(generation_reports(g, &(struct finding) { .code = FINDING_SELECTOR_PARTIAL, .where = { "p", 1, 1 }, .text = "b" }));
         (void) generation_unref(g);
 }
 END_TEST

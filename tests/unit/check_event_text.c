@@ -412,9 +412,9 @@ START_TEST(findings_of_a_kind)
         (void) findings_add(&found, FINDING_NOTE, FINDING_SELECTOR_NO_MATCH, NULL, "name");
         event_text_plan_findings(l, g, &found);
         for (size_t i = 0; i < found.n; i++)
-                if (found.items[i].severity == FINDING_ERROR || i < 64 || i + 1 == found.n)
+                if (found.items[i].severity == FINDING_ERROR || i < 32 || i + 1 == found.n)
                         next(LOG_EVENT_FINDING, found.items[i].text);
-        next(LOG_EVENT_FINDING, "68 more findings of this kind (selector.partial); pkeyctl plan lists all of them");
+        next(LOG_EVENT_FINDING, "84 more findings of this kind (selector.partial); pkeyctl plan lists all of them");
         nothing_more();
         event_text_plan_findings(l, g, &found);
         nothing_more();
