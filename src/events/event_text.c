@@ -120,6 +120,20 @@ static const char *m_key_of_silent(const struct generation *g, struct guid port_
         return m_key_source_to_string(m_keys_source(g ? g->m_keys : NULL, port_guid));
 }
 
+static void add_detail(struct text *t, const struct generation *g, const struct watch_event *e)
+{
+        if (e->differs)
+                add_difference(t, e->differs);
+        if (e->incomplete)
+                text_add(t, "not queried: %s did not answer all discovery queries", e->incomplete);
+        else if (e->kind == WATCH_UNREACHABLE && e->failure == MAD_REFUSED)
+                text_add(t, "status 0x%04x, %s", (unsigned) e->mad_status, mad_status_to_string(e->mad_status));
+        else if (e->kind == WATCH_UNREACHABLE && e->failure == MAD_TIMED_OUT)
+                text_add(t, "%s: " M_KEY_SILENCE_FORMAT, mad_outcome_to_string(e->failure), m_key_of_silent(g, e->port_guid));
+        else if (e->kind == WATCH_UNREACHABLE)
+                text_add(t, "%s", mad_outcome_to_string(e->failure));
+}
+
 static void log_one(struct log *l, const struct log_kind *k, const struct generation *g, const struct watch_event *e)
 {
         struct log_about about = {
@@ -128,22 +142,14 @@ static void log_one(struct log *l, const struct log_kind *k, const struct genera
         struct p_key keys[2 * MAX_P_KEYS];
         _cleanup_text_ struct text detail = {};
 
+        add_detail(&detail, g, e);
         if (e->differs) {
-                add_difference(&detail, e->differs);
                 about.p_keys = keys;
                 for (uint32_t i = 0; i < MIN(e->differs->n_missing, (uint32_t) MAX_P_KEYS); i++)
                         keys[about.n_p_keys++] = e->differs->missing[i];
                 for (uint32_t i = 0; i < MIN(e->differs->n_unexpected, (uint32_t) MAX_P_KEYS); i++)
                         keys[about.n_p_keys++] = e->differs->unexpected[i];
         }
-        if (e->incomplete)
-                text_add(&detail, "not queried: %s did not answer all discovery queries", e->incomplete);
-        else if (e->kind == WATCH_UNREACHABLE && e->failure == MAD_REFUSED)
-                text_add(&detail, "status 0x%04x, %s", (unsigned) e->mad_status, mad_status_to_string(e->mad_status));
-        else if (e->kind == WATCH_UNREACHABLE && e->failure == MAD_TIMED_OUT)
-                text_add(&detail, "%s: " M_KEY_SILENCE_FORMAT, mad_outcome_to_string(e->failure), m_key_of_silent(g, e->port_guid));
-        else if (e->kind == WATCH_UNREACHABLE)
-                text_add(&detail, "%s", mad_outcome_to_string(e->failure));
         if (!detail.failed)
                 log_add(l, k->event, &about, "%s (0x%016" PRIx64 "): %s%s%s%s", e->label, e->port_guid.v, k->sentence,
                         detail.n > 0 ? " (" : "", detail.bytes ?: "", detail.n > 0 ? ")" : "");
@@ -153,12 +159,15 @@ static void log_many(struct log *l, const struct log_kind *k, const struct gener
                      uint32_t n)
 {
         struct log_about about = { .generation = g ? g->number : 0 };
-        _cleanup_text_ struct text t = {};
+        _cleanup_text_ struct text t = {}, detail = {};
 
         text_add(&t, "%u ports (", n);
         for (uint32_t i = 0; i < n && i < EXAMPLES; i++)
                 text_add(&t, "%s%s", i > 0 ? ", " : "", events[i].label);
         text_add(&t, ", ...): %s", k->sentence);
+        add_detail(&detail, g, &events[0]);
+        if (detail.n > 0)
+                text_add(&t, " (the first: %s)", detail.bytes);
         log_text(l, k->event, &about, &t);
 }
 

@@ -806,6 +806,8 @@ WRONGS += [
     Wrong("bus-violations-not-searched-are-none", "src/pkeyd/bus_violations.c", "        *ret_all = *ret_n + (all - n);", "        *ret_all = *node == '\\0' ? all : kept;"),
     Wrong("generation-partial-selectors-are-told-by-line", "src/generation/generation.c", "bool is_anywhere = f->code == FINDING_SELECTOR_PARTIAL;", "bool is_anywhere = false;"),
     Wrong("generation-all-findings-are-anywhere", "src/generation/generation.c", "bool is_anywhere = f->code == FINDING_SELECTOR_PARTIAL;", "bool is_anywhere = true;"),
+    Wrong("events-many-without-a-reason", EVENT_TEXT, "        add_detail(&detail, g, &events[0]);\n", ""),
+    Wrong("events-many-with-the-last-reason", EVENT_TEXT, "        add_detail(&detail, g, &events[0]);\n", "        add_detail(&detail, g, &events[n - 1]);\n"),
     Wrong("engine-deadline-forgets-rests", ENGINE, "MIN(t, earliest(e, e->resting, REST_LEVELS));\n", "t;\n"),
     Wrong("engine-deadline-forgets-the-quiet", ENGINE, "MIN(earliest(e, e->flying, TIMEOUT_LEVELS), earliest(e, e->quiet, TIMEOUT_LEVELS));", "earliest(e, e->flying, TIMEOUT_LEVELS);"),
     Wrong("engine-silent-keep-their-places", ENGINE, "return level == 0 ? e->timeout : e->timeout / RETRY_FLIGHT;", "return e->timeout << level;"),

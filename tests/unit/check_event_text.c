@@ -258,6 +258,12 @@ START_TEST(many_ports)
                                           ->about.generation,
                           42);
         nothing_more();
+        for (unsigned i = 0; i < ELEMENTS(events); i++) {
+                events[i] = event_of(WATCH_UNREACHABLE);
+                events[i].failure = i == 0 ? MAD_BUSY : MAD_TIMED_OUT;
+        }
+        report_events(events, EVENT_TEXT_MAX + 1, false);
+        next_has(LOG_EVENT_PORT_UNREACHABLE, "...): P_Key table cannot be read (the first: busy)");
         done();
 }
 END_TEST
