@@ -8,6 +8,35 @@
 
 /* --- text --------------------------------------------------------------------------------------------------------------- */
 
+#define MAX_OF_A_KIND 16
+
+/* Of many notes or warnings that are about no place in a file, as one for each port that does not answer, the first, and how many
+ * there are. */
+static int shorten(struct context *ctx, struct findings *f)
+{
+        size_t n_of_kind[FINDING_CODE_MAX] = {}, last[FINDING_CODE_MAX] = {}, n = 0;
+        struct finding *kept = arena_new_array(ctx->arena, struct finding, f->n);
+
+        if (!kept)
+                return -ENOMEM;
+        for (size_t i = 0; i < f->n; i++) {
+                const struct finding *item = &f->items[i];
+
+                if (item->severity < FINDING_ERROR && item->where.line == 0) {
+                        if (n_of_kind[item->code]++ > MAX_OF_A_KIND)
+                                continue;
+                        last[item->code] = n;
+                }
+                kept[n++] = *item;
+        }
+        for (size_t code = 0; code < FINDING_CODE_MAX; code++)
+                if (n_of_kind[code] > MAX_OF_A_KIND + 1)
+                        kept[last[code]].text = output_format(ctx, "%zu more of this kind (-v lists them)", n_of_kind[code] - MAX_OF_A_KIND);
+        f->items = kept;
+        f->n = n;
+        return 0;
+}
+
 void text_findings(struct context *ctx, bool terse)
 {
         enum finding_severity least = FINDING_NOTE;
@@ -17,6 +46,8 @@ void text_findings(struct context *ctx, bool terse)
                 least = FINDING_ERROR;
         rest.items += ctx->n_shown;
         rest.n -= ctx->n_shown;
+        if (!ctx->options->verbose)
+                output_fail(ctx, shorten(ctx, &rest));
         ctx->n_shown = ctx->findings.n;
         output_fail(ctx, findings_print(stderr, &rest, least));
 }

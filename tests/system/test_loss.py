@@ -72,6 +72,20 @@ def test_port_that_never_answers():
         check_equal(wrong(fabric, policy), [], "tables")
 
 
+def test_many_ports_that_never_answer():
+    """The first 16 are named, all of them with -v and in JSON."""
+    with Fabric(two_level(2, 1, 10)) as fabric:
+        fabric.settings("timeout: 20ms\n")
+        path = fabric.write("partitions.yaml", policy_of().yaml())
+        silent = ["node%04d" % i for i in range(2, 20)]
+        for name in silent:
+            fabric.lose(name, 100)
+        for options, named, more in (((), 16, 1), (("-v",), 18, 0)):
+            err = fabric.pkeyctl("plan", path, *options).err
+            check_equal((len([n for n in silent if n in err]), err.count("2 more of this kind (-v lists them)")), (named, more), err)
+        check_equal(len(fabric.pkeyctl("plan", path, "--json").json()["unreachable"]), 18, "ports in JSON")
+
+
 def test_port_that_was_never_read():
     """It may hold anything, so no port that must not talk to it gets a P_Key, until a person vouches for it."""
     with Fabric(two_level(2, 1, 4)) as fabric:

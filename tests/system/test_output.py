@@ -473,6 +473,16 @@ def test_command_line_of_pkeyctl():
             check(expected in result.err and not result.out, expected, "is not in", result)
 
 
+def test_many_findings_of_a_kind():
+    """Errors, and what is about lines of a file, are all printed."""
+    with Fabric(two_level(2, 1, 10), opensm=False) as fabric:
+        lines = ["  p%d: {pkey: 0x%04x, members: {ALL_CAS: full}}\n" % (i, 0x0100 + i) for i in range(140)]
+        lines += ["  q%d: {pkey: 0x%04x, members: {absent%d: full}}\n" % (i, 0x0300 + i, i) for i in range(20)]
+        path = fabric.write("partitions.yaml", "version: 1\npartitions:\n" + "".join(lines))
+        err = fabric.pkeyctl("plan", path).expect(1).err
+        check_equal([err.count(text) for text in ("matches nothing", "its P_Key table holds", "of this kind")], [20, 20, 0], err)
+
+
 def test_check_of_opensm_conf():
     """A partition file that OpenSM does not read is an error of --check."""
     with Fabric(two_level(1, 1, 2), opensm=False) as fabric:
