@@ -1001,6 +1001,46 @@ START_TEST(dead_port_of_an_earlier_flight)
 }
 END_TEST
 
+/* What is sent and answered after a cut does not confirm it. */
+START_TEST(answers_of_others)
+{
+        _cleanup_(mad_engine_free_p) struct mad_engine *e = new_engine(128);
+        struct mad_frame silent, other;
+        uint32_t id = 0;
+
+        settle(e, START, &id);
+        submit(e, id, id, 6);
+        expect_send(e, START, id, &silent);
+        expect_send(e, START + TIMEOUT, id, &silent);
+        submit(e, id + 1, id + 1, 6);
+        expect_send(e, START + TIMEOUT, id + 1, &other);
+        expect_answer_taken(e, START + TIMEOUT, &other);
+        ck_assert_uint_lt(counters(e).window, 70);
+        expect_nothing(e, START + TIMEOUT + TIMEOUT / 8);
+        ck_assert_uint_eq(counters(e).window, 128);
+}
+END_TEST
+
+/* One is lost that is not sent again, and another one of the same flight is silent: nothing tells what lost the first one. */
+START_TEST(lost_without_a_retry)
+{
+        _cleanup_(mad_engine_free_p) struct mad_engine *e = new_engine(128);
+        struct mad_frame f;
+        uint32_t id = 0;
+
+        settle(e, START, &id);
+        submit(e, id, id, 0);
+        expect_send(e, START, id, &f);
+        submit(e, id + 1, id + 1, 6);
+        expect_send(e, START + TIMEOUT / 16, id + 1, &f);
+        ck_assert(!mad_engine_next_send(e, START + TIMEOUT, &f));
+        expect_result(e, id, MAD_TIMED_OUT);
+        expect_send(e, START + TIMEOUT + TIMEOUT / 16, id + 1, &f);
+        expect_nothing(e, START + 2 * TIMEOUT);
+        ck_assert_uint_eq(counters(e).window, 64);
+}
+END_TEST
+
 /* One is lost. Beside it a port is silent that was silent before, or that was busy and is asked again: neither shows that the first
  * one is silent. */
 START_TEST(silence_of_others)
@@ -1388,6 +1428,8 @@ static TCase *window(void)
         tcase_add_test(t, dead_port_does_not_cut);
         tcase_add_test(t, loss_beside_a_dead_port);
         tcase_add_test(t, dead_port_of_an_earlier_flight);
+        tcase_add_test(t, answers_of_others);
+        tcase_add_test(t, lost_without_a_retry);
         tcase_add_loop_test(t, silence_of_others, 0, 2);
         tcase_add_test(t, silent_ports_hold_up_nobody);
         tcase_add_test(t, doubtful_do_not_cut);
