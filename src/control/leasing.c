@@ -315,7 +315,7 @@ void leasing_tick(struct control *c)
                 return;
         }
         if (c->now >= leases_due(c->leases))
-                leases_tick(c->leases, c->now, c->wall / USEC_PER_SEC, c->log);
+                leases_tick(c->leases, c->now, c->log);
         leases_answer(c->leases);
         if (!leases_need_plan(c->leases))
                 c->lease_sweep_asked = false;

@@ -60,13 +60,17 @@ static usec_t time_of_wall(usec_t now, uint64_t wall, uint64_t until, uint64_t m
         return lease_time_after(now, MIN(until > wall ? until - wall : 0, most));
 }
 
+void lease_set_ends_due(struct lease *lease, usec_t now, uint64_t wall)
+{
+        lease->ends_due = lease->ends > 0 ? time_of_wall(now, wall, lease->ends, lease->seconds) : USEC_INFINITY;
+        if (lease->state == LEASE_ACTIVE)
+                lease->due = lease->ends_due;
+}
+
 void lease_set_due(struct lease *lease, usec_t now, uint64_t wall)
 {
-        lease->due = USEC_INFINITY;
-        if (lease->state == LEASE_GRANTING)
-                lease->due = time_of_wall(now, wall, lease->confirm_by, lease->timeout);
-        else if (lease->state == LEASE_ACTIVE && lease->ends > 0)
-                lease->due = time_of_wall(now, wall, lease->ends, lease->seconds);
+        lease->due = lease->state == LEASE_GRANTING ? time_of_wall(now, wall, lease->confirm_by, lease->timeout) : USEC_INFINITY;
+        lease_set_ends_due(lease, now, wall);
 }
 
 void lease_set_empty_due(struct lease *lease, usec_t now)
@@ -89,13 +93,13 @@ void leases_start(struct leases *l, usec_t now, uint64_t wall)
                 l->rests[i].due = time_of_wall(now, wall, l->rests[i].until, l->rests[i].seconds);
 }
 
-static void grant(struct lease *lease, usec_t now, uint64_t wall, struct log *log)
+static void grant(struct lease *lease, struct log *log)
 {
         uint32_t n = lease_n_in_force(lease);
 
         lease->state = LEASE_ACTIVE;
         lease_unstored(lease);
-        lease_set_due(lease, now, wall);
+        lease->due = lease->ends_due;
         log_add(log, LOG_EVENT_LEASE_GRANTED, NULL, "lease %s is granted: P_Key 0x%04x of pool %s, %u port%s", lease->id, lease->base,
                 lease->wish.pool, n, text_plural(n));
 }
@@ -116,7 +120,7 @@ static bool leave_out(struct leases *l, struct lease *lease)
         return true;
 }
 
-static void time_out(struct leases *l, struct lease *lease, usec_t now, uint64_t wall, struct log *log)
+static void time_out(struct leases *l, struct lease *lease, usec_t now, struct log *log)
 {
         _cleanup_text_ struct text names = {}, why = {};
         uint32_t n = name_waiting(lease, &names);
@@ -125,18 +129,18 @@ static void time_out(struct leases *l, struct lease *lease, usec_t now, uint64_t
                  names.bytes ?: "?");
         log_add(log, LOG_EVENT_LEASE_FAILED, NULL, "lease %s: %s", lease->id, why.bytes ?: "?");
         if (leave_out(l, lease))
-                grant(lease, now, wall, log);
+                grant(lease, log);
         else
                 lease_begin_release(l, lease, now, why.bytes ?: "some ports could not be confirmed in time");
 }
 
-static void reach_due(struct leases *l, struct lease *lease, usec_t now, uint64_t wall, struct log *log)
+static void reach_due(struct leases *l, struct lease *lease, usec_t now, struct log *log)
 {
         if (lease->state == LEASE_GRANTING && lease->progress == LEASE_PLANNED && !lease->is_late) {
                 lease->is_late = true; /* the sweep that writes its tables decides, if it ends soon */
                 lease->due = now + SWEEP_WAIT;
         } else if (lease->state == LEASE_GRANTING) {
-                time_out(l, lease, now, wall, log);
+                time_out(l, lease, now, log);
         } else if (lease->state == LEASE_ACTIVE) {
                 log_add(log, LOG_EVENT_LEASE_RELEASED, NULL, "lease %s: it has expired; P_Key 0x%04x is revoked", lease->id,
                         lease->base);
@@ -160,13 +164,13 @@ static void release_empty(struct leases *l, struct lease *lease, usec_t now, str
         lease_begin_release(l, lease, now, "it had no members");
 }
 
-void leases_tick(struct leases *l, usec_t now, uint64_t wall, struct log *log)
+void leases_tick(struct leases *l, usec_t now, struct log *log)
 {
         for (size_t i = 0; i < l->n; i++) {
                 struct lease *lease = l->items[i];
 
                 if (now >= lease->due)
-                        reach_due(l, lease, now, wall, log);
+                        reach_due(l, lease, now, log);
                 if (now >= empty_due(lease))
                         release_empty(l, lease, now, log);
                 lease_answer_late(l, lease, now);
@@ -245,14 +249,13 @@ static bool confirm_members(struct lease *lease, const struct observed *o)
 }
 
 /* A lease that is granting, after a plan with it was carried out as far as possible. */
-static void see_granting(struct leases *l, struct lease *lease, const struct observed *o, usec_t now, uint64_t wall,
-                         struct log *log)
+static void see_granting(struct leases *l, struct lease *lease, const struct observed *o, usec_t now, struct log *log)
 {
         lease->progress = LEASE_TRIED;
         if (confirm_members(lease, o))
-                grant(lease, now, wall, log);
+                grant(lease, log);
         else if (lease->is_late)
-                time_out(l, lease, now, wall, log);
+                time_out(l, lease, now, log);
 }
 
 static int rest(struct leases *l, const struct lease *lease, usec_t now, uint64_t wall)
@@ -341,7 +344,7 @@ int leases_see(struct leases *l, const struct observed *observed, const struct k
                 if (lease->state == LEASE_RELEASING)
                         r = see_released(l, lease, holder, observed, now, wall, log);
                 else if (lease->state == LEASE_GRANTING)
-                        see_granting(l, lease, observed, now, wall, log);
+                        see_granting(l, lease, observed, now, log);
                 else if (lease->state == LEASE_ACTIVE && (!only_changed || lease->is_open))
                         (void) confirm_members(lease, observed);
         }

@@ -478,8 +478,7 @@ int leases_renew(struct leases *l, const struct lease_view *view, const struct l
         lease->seconds = duration_of(pool, seconds);
         lease->ends = lease->seconds > 0 ? view->wall + lease->seconds : 0;
         lease_unstored(lease);
-        if (lease->state == LEASE_ACTIVE)
-                lease_set_due(lease, view->now, view->wall);
+        lease_set_ends_due(lease, view->now, view->wall);
         if (lease->seconds > 0)
                 log_add(log, LOG_EVENT_LEASE_RENEWED, NULL, "lease %s is renewed by %s, for %" PRIu64 " s", id, lease_caller_name(by),
                         lease->seconds);

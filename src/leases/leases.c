@@ -32,7 +32,7 @@ struct lease *lease_new(void)
                 return NULL;
         }
         lease->arena = a;
-        lease->due = lease->empty_due = USEC_INFINITY;
+        lease->ends_due = lease->due = lease->empty_due = USEC_INFINITY;
         lease->is_kept = true;
         return lease;
 }

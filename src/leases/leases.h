@@ -189,6 +189,7 @@ struct lease {
         struct lease_waiter waiters[LEASE_MAX_WAITERS];
         size_t n_waiters;
 
+        usec_t ends_due;            /* monotonic; of `ends`: its time goes on when the wall clock is set */
         usec_t due;                 /* monotonic; of `ends`, of `confirm_by`, or when callers do not wait for the end any more */
         usec_t empty_due;           /* monotonic; when it was without members for long enough; USEC_INFINITY: it does not wait */
         enum lease_progress progress;
@@ -329,7 +330,7 @@ void leases_pass_on(struct leases *from, struct leases *to);
 /* After all leases were restored, before anything else: their times count from now on. */
 void leases_start(struct leases *l, usec_t now, uint64_t wall);
 /* Ends leases and rests whose time is over, and answers callers that wait too long for the store. */
-void leases_tick(struct leases *l, usec_t now, uint64_t wall, struct log *log);
+void leases_tick(struct leases *l, usec_t now, struct log *log);
 /* When to call leases_tick(); USEC_INFINITY: there is nothing to wait for. */
 usec_t leases_due(const struct leases *l);
 

@@ -52,7 +52,9 @@ static inline usec_t lease_time_after(usec_t now, uint64_t seconds)
 {
         return now + MIN(seconds, LEASE_LONGEST) * USEC_PER_SEC;
 }
-/* Sets `due` to when the lease ends, or must be confirmed. */
+/* Sets `ends_due`; of an active lease `due`, too. */
+void lease_set_ends_due(struct lease *lease, usec_t now, uint64_t wall);
+/* Sets `due` to when the lease ends, or must be confirmed; and `ends_due`. */
 void lease_set_due(struct lease *lease, usec_t now, uint64_t wall);
 /* The members have changed: the time without members begins, goes on, or is over. */
 void lease_set_empty_due(struct lease *lease, usec_t now);

@@ -22,6 +22,9 @@ KNOWLEDGE = "src/knowledge/knowledge.c"
 BUILDER = "src/subnet/builder.c"
 
 WRONGS = [
+    Wrong("leases-granted-by-the-wall-clock", "src/leases/lease_life.c", "        lease->due = lease->ends_due;\n        log_add", "        lease->due = time_of_wall(0, 0, lease->ends, lease->seconds);\n        log_add"),
+    Wrong("leases-renewed-while-granted-keeps-its-end", "src/leases/lease_request.c", "        lease_set_ends_due(lease, view->now, view->wall);\n        if (lease->seconds > 0)", "        if (lease->state == LEASE_ACTIVE)\n                lease_set_ends_due(lease, view->now, view->wall);\n        if (lease->seconds > 0)"),
+    Wrong("leases-active-ones-end-as-before", "src/leases/lease_life.c", "        if (lease->state == LEASE_ACTIVE)\n                lease->due = lease->ends_due;\n", ""),
     Wrong("own-entry-of-a-lease-is-drift", SWEEP, "                watch_forget_right(c->watch, subnet_port_node(s, p)->guid, p->number);\n", "                (void) p;\n"),
     # who may, and what
     Wrong("lease-for-anybody", REQUEST, "if (text_is_one_of(by->names[i], pool->allow, pool->n_allow))", "if (true)"),

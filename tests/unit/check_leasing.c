@@ -881,6 +881,37 @@ START_TEST(a_clock_that_was_set_back)
 }
 END_TEST
 
+/* The wall clock is set while a lease is granted; perhaps it is renewed before. Its time goes on by the other clock. */
+START_TEST(a_clock_that_is_set_meanwhile)
+{
+        static const int64_t steps[] = { -1000, -30, 30, 1000 };
+
+        for (size_t i = 0; i < 2 * ELEMENTS(steps); i++) {
+                const struct lease_wish wish = { .pool = "jobs", .members = "node1", .seconds = i % 2 ? 50 : 100 };
+                usec_t began;
+
+                serve(POLICY);
+                store_r = -ENOSPC;
+                began = now;
+                create("a", &wish);
+                live_until(began + 10 * S);
+                if (i % 2)
+                        renew("a", 90);
+                live_until(began + 11 * S);
+                wall_offset += (usec_t) (steps[i / 2] * (int64_t) S);
+                store_r = 0;
+                live_until(began + 40 * S);
+                ck_assert(holds(hosts[0], 0x9000));
+                live_until(began + 99 * S);
+                ck_assert_msg(holds(hosts[0], 0x9000), "step %zu", i);
+                live_until(began + 102 * S);
+                ck_assert_msg(!holds(hosts[0], 0x9000), "step %zu", i);
+                teardown();
+                setup();
+        }
+}
+END_TEST
+
 /* The sweep for the lease fails; it is granted when the disk has room again. */
 START_TEST(the_disk_is_full)
 {
@@ -1180,7 +1211,8 @@ int main(void)
                 is_not_granted_behind_a_silent_switch, is_not_granted_by_memory, in_another_fabric, is_releasing,
                 is_releasing_after_a_long_wait, no_free_key_because_of_a_stranger,
                 not_the_key_of_a_stranger, is_closed_at_the_switch, survives_a_restart, the_store_is_another_one,
-                a_clock_that_was_set_back, the_disk_is_full, the_disk_stays_full, callers_wait_for_the_store,
+                a_clock_that_was_set_back, a_clock_that_is_set_meanwhile, the_disk_is_full, the_disk_stays_full,
+                callers_wait_for_the_store,
                 many_wait_for_the_store, granted_late,
                 a_restart_and_the_same_request, a_restart_while_it_is_granted, a_reload_would_strand_it,
                 a_stranded_key_is_revoked, a_host_that_reboots_strands_nothing, a_twin_strands_nothing,
