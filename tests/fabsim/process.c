@@ -282,6 +282,8 @@ static void take_judgement(struct sim *s, struct process *p)
         }
         if (g && g->number == p->head->waits && !generation_waits(&g->facts))
                 p->head->waits = 0; /* it is confirmed */
+        if (g && g->facts.undoes == p->head->waits && p->is_without_store)
+                p->head->waits = 0; /* it is undone; the store has that later */
         if (p->goal == CONTROL_APPLY && status->in_force)
                 note_applied(p->head, status->in_force);
         if (p->goal == CONTROL_APPLY && g && g->number > 0)
