@@ -832,6 +832,15 @@ static void not_right(struct sim *s, const struct judgement *by, unsigned endpor
         sim_fail(s, "node %u port %u (beside node %u port %u) %s", at.node, at.port, leaf.node, leaf.port, what);
 }
 
+/* From the head node, or from the other one whose records it may have loaded. */
+static bool was_gone_since(const struct sim *s, const struct head *h, unsigned endport, usec_t since)
+{
+        for (unsigned i = 0; i < s->n_heads; i++)
+                if ((s->shares_store || h == &s->heads[i]) && (s->is_gone[i][endport] || s->gone_at[i][endport] >= since))
+                        return true;
+        return false;
+}
+
 /* A port that was at its place all the time since it was found there last cannot be absent. */
 static void check_absent(struct sim *s, const struct process *p, const struct knowledge *k)
 {
@@ -842,8 +851,7 @@ static void check_absent(struct sim *s, const struct process *p, const struct kn
                 uint32_t record = knowledge_find(k, name);
 
                 if (record == KNOWLEDGE_NONE || knowledge_get(k, record)->presence != KNOWLEDGE_ABSENT || seen->at == 0 ||
-                    s->is_gone[p->head - s->heads][i] || s->gone_at[p->head - s->heads][i] >= seen->began ||
-                    s->moved_at[i] >= seen->began)
+                    was_gone_since(s, p->head, i, seen->began) || s->moved_at[i] >= seen->began)
                         continue;
                 sim_fail(s, "process %u takes node %u port %u for absent, which is there", p->number, at.node, at.port);
         }
