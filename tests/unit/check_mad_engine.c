@@ -1001,6 +1001,25 @@ START_TEST(dead_port_of_an_earlier_flight)
 }
 END_TEST
 
+/* An answer to a later try counts until its timeout, also if it is that the port is busy. */
+START_TEST(busy_after_the_flight)
+{
+        _cleanup_(mad_engine_free_p) struct mad_engine *e = new_engine(8);
+        struct mad_frame f;
+
+        submit(e, 1, 1, 3);
+        expect_send(e, START, 1, &f);
+        expect_send(e, START + TIMEOUT, 1, &f);
+        expect_nothing(e, START + 2 * TIMEOUT);
+        ck_assert_uint_eq(counters(e).in_flight, 0);
+        tell_busy(e, START + 2 * TIMEOUT, &f);
+        ck_assert_uint_eq(counters(e).busy, 1);
+        expect_send(e, mad_engine_deadline(e), 1, &f);
+        expect_answer_taken(e, START + 2 * TIMEOUT + TIMEOUT / 2, &f);
+        ck_assert(mad_engine_is_idle(e));
+}
+END_TEST
+
 /* What is sent and answered after a cut does not confirm it. */
 START_TEST(answers_of_others)
 {
@@ -1428,6 +1447,7 @@ static TCase *window(void)
         tcase_add_test(t, dead_port_does_not_cut);
         tcase_add_test(t, loss_beside_a_dead_port);
         tcase_add_test(t, dead_port_of_an_earlier_flight);
+        tcase_add_test(t, busy_after_the_flight);
         tcase_add_test(t, answers_of_others);
         tcase_add_test(t, lost_without_a_retry);
         tcase_add_loop_test(t, silence_of_others, 0, 2);
