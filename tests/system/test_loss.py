@@ -75,7 +75,7 @@ def test_port_that_never_answers():
 def test_many_ports_that_never_answer():
     """The first 16 are named, all of them with -v and in JSON."""
     with Fabric(two_level(2, 1, 10)) as fabric:
-        fabric.settings("timeout: 20ms\n")
+        fabric.settings("timeout: 200ms\n")
         path = fabric.write("partitions.yaml", policy_of().yaml())
         silent = ["node%04d" % i for i in range(2, 20)]
         for name in silent:
