@@ -11,8 +11,9 @@
  *     commit    a transaction: a list of puts and deletes, all or none of which take effect; durable when it returns
  *     changed   whether another process has committed since the last call
  *
- * Keys are paths: `table/0x0002c90300800001/1`, `intent/...`, `generation/...`, `known/...`. They are compared as bytes, so
- * a number in a key has leading zeros if its order matters. Values are bytes; the writer of a record defines them.
+ * Keys are paths: `table/endport/0x0002c90300800001/1`, `generation/...`, `known/...` (records/stored_records.h has all). They are
+ * compared as bytes, so a number in a key has leading zeros if its order matters. Values are bytes; the writer of a record defines
+ * them.
  *
  * This folder is what all stores have in common: what a valid key is, a transaction while it is built, and the operations of a
  * store. The operations of a transaction take effect in their order: the last one on a key counts.
