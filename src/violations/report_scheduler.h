@@ -2,9 +2,10 @@
 #pragma once
 
 /*
- * Decides what is reported when; violations.h has the rules. A rate limit: in each interval VIOLATIONS_STORM_PORTS entries are
- * reported one by one, and as many that they are quiet. The others wait for the end of the interval, when one summary has all of
- * them; if they are so few that the limit was not exceeded, they are reported one by one then.
+ * Decides what is reported when; violations.h has the rules. A rate limit: in each interval the violations of
+ * VIOLATIONS_STORM_PORTS entries are reported one by one, and as many ends of episodes. The other entries wait for the end of the
+ * interval, when one summary has all of them; if they are so few that the limit was not exceeded, they are reported one by one
+ * then.
  */
 
 #include "violations/violation_table.h"

@@ -3,7 +3,7 @@
 
 /*
  * The violation table: entries, each a record and what the report scheduler needs to know of it. Entries are never freed, only
- * used anew; each is in one list of life and in at most one of reports. Since time does not go back and every list has one delay,
+ * reused; each is in one list of life and in at most one of reports. Since time does not go back and every list has one delay,
  * each list is sorted by when something is due for its members, and only first members need to be checked.
  */
 
