@@ -10,8 +10,9 @@
  *     Reload          method: as SIGHUP; answers with the outcome and the findings when the reload has ended; root only
  *     ReloadConfirm   method: the same, and the change is undone after so many seconds, unless it is confirmed
  *     ReloadWith      method: the same, with options by name
- *     Confirm         method: it stays; answers when that is stored; root only
+ *     Confirm         method: the change that waits stays; answers when that is stored; root only
  *     Undo            method: back to the generation before; answers as Reload; root only
+ *     UndoGeneration  method: the same, if the generation that it names is in force
  *     Violations      method: the records of the violation table
  *     Violation       signal: one for each journal entry about violations
  *     ReloadEnded     signal: after any reload, by D-Bus or by SIGHUP

@@ -9,9 +9,9 @@
  *     the others                             at once
  *
  * All users may call all of it: who may use a pool is written in the policy (`allow`), and leases/ compares that with the names of
- * the caller, which are looked up here. The program that serves the REST API may name one of its clients, which counts besides, and
- * owns what it makes. The names come from nsswitch, which may block, so groups are looked up only where `allow` has none of the
- * other names; everything else does not block.
+ * the caller, which are looked up here. pkeyd-rest may name one of its clients with a call: then `allow` may have that client, too,
+ * and the client owns the lease. The names come from nsswitch, which may block, so groups are looked up only where `allow` has none
+ * of the other names; everything else does not block.
  *
  * Bounds: at most BUS_MAX_LEASE_CALLS callers wait, and of one user but root at most half of these. A text that is longer than a
  * record may be is refused before it is kept; List has neither members nor selectors, and ListWhole and Ports are refused if they
