@@ -31,9 +31,9 @@
  * commit has a second condition: `commit` still has the revision up to which the process knows the records. Each commit changes it,
  * so a copy that arrives after a later commit has no effect; see etcd_store.c.
  *
- * That does not stop it from sending MADs, which etcd does not see. The lease has a deadline here: CLOCK_BOOTTIME when its last
- * renewal was sent, plus its length, less a margin. Before each Set the gate (gate_set_lock) asks whether the lock is
- * held, which compares this deadline with the clock.
+ * MADs. etcd sees no MAD, so it cannot stop a process that has lost the lock from sending one. Therefore the process computes when
+ * its lease ends: CLOCK_BOOTTIME when it sent the last renewal, plus the length of the lease, less a margin. Before each Set the
+ * gate (gate_set_lock) asks whether the lock is held, which compares this deadline with the clock.
  *
  * This folder does not know what records mean, or when they may be written.
  */

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * A store (store/store.h) in an etcd cluster. Each function that asks etcd waits for the answer, a few seconds at most, a load for
- * each page of records, after which it notifies the watchdog of systemd; meanwhile, and whenever the loop to which the store was
- * attached runs, its lease is renewed.
+ * A store (store/store.h) in an etcd cluster. Each function that sends a request to etcd waits for the answer, a few seconds at
+ * most. A load sends one request for each page of records, and notifies the watchdog of systemd after each page. The lease is
+ * renewed while a function waits, and whenever the loop to which the store was attached runs.
  *
  * Only the process that holds the lock can commit, and only if nothing was committed since it loaded all records, asked whether the
  * store has changed, or committed itself. So while this process holds the lock, what it has loaded is what the store has.
