@@ -3,8 +3,8 @@
 
 /*
  * Leases in control: a request is an event. What it changes takes effect at the next decision, and the sweep for it is due at once.
- * A guest (control_is_guest) makes none: the answer is LEASE_ELSEWHERE, also to callers that wait when this host stops writing.
- * Private to control/.
+ * A guest (control_is_guest) carries out no request: the answer is LEASE_ELSEWHERE, also to callers that wait when this host stops
+ * writing. Private to control/.
  */
 
 #include "control/control_internal.h"

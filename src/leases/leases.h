@@ -18,9 +18,9 @@
  * The members of an *open* lease change while it is active (leases_edit), and it may have none. It is active as soon as it is
  * stored: its callers do not wait until tables are read back. A member may be a GUID that no port in the fabric has yet (a virtual
  * function, a host that is down): it is unseen, and not in the policy before its port appears among those of the pool. An open
- * lease that is not kept is released when it was without members for as long as its P_Key rests after that. Where OpenSM's file is
- * written, unseen members that the pool certainly has are in the policy, and so in that file, before their port appears: OpenSM can
- * serve ports that discovery does not find.
+ * lease that is not kept is released when it had no members for as long as its `rest`; then its P_Key rests for the same time.
+ * Where OpenSM's file is written, unseen members that the pool certainly has are in the policy, and so in that file, before their
+ * port appears: OpenSM can serve ports that discovery does not find.
  *
  * A lease is an answer to a caller, so each change is in the store before the answer is given, and before the writes that it
  * causes: the caller of these functions puts all leases in a transaction, and reports that it was committed.

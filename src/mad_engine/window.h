@@ -11,8 +11,8 @@
  * the lost MAD was sent, not its present size; and above that size (the ceiling) it grows so slowly that losses until the next
  * notice do not matter.
  *
- * A silent port does not answer either, and that says nothing of the way to others. So a cut is on trial until one of the lost
- * requests, sent again, is answered (the cut stands) or is not (it is taken back).
+ * A request to a silent port is not answered either, although nothing was lost on the way to other ports. So a cut is on trial
+ * until one of the lost requests, sent again, is answered (the cut stands) or is not (it is taken back).
  */
 
 #include <stdbool.h>

@@ -10,9 +10,9 @@
  * external port of a switch) sends the SA one InformInfo for each. An SA may refuse these to a subscriber without its SM_Key, and
  * does not answer one with a wrong SM_Key. So where trap numbers are refused, or a request with the SM_Key is not answered, pkeyd
  * subscribes to all notices of the type "security" (OpenSM refuses the numbers without its sa_key, but not the type), and drops
- * those of other traps. It unsubscribes from what it subscribed to in the other way before, or each notice would come twice;
- * and from what an earlier process on this port may have subscribed to by type: an SA identifies a subscriber by its port, and
- * keeps all that answer.
+ * those of other traps. It unsubscribes from what it subscribed to in the other way before, or each notice would come twice; and
+ * from what an earlier process on this port may have subscribed to by type: an SA identifies a subscriber by its port, and keeps
+ * its subscriptions as long as Reports to that port are answered.
  *
  * The SA loses its subscribers when it restarts, and another SA never had them. So the subscription is a state machine that
  * renews it: when the SM's LID changes, when the SM requests client reregistration, and every ten minutes. If the SA refuses or

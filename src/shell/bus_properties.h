@@ -5,8 +5,8 @@
  * The properties of the daemon's object on the bus (org.pkeyd1(5)), for pkeyd, which has them, and for its clients, which read
  * them.
  *
- * X(Name, "signature", member, KIND), in the order in which busctl shows them. The member, of the struct of either, is also the key
- * in JSON. KIND, of enum bus_field_kind: how clients show it.
+ * X(Name, "signature", member, KIND), in the order in which busctl shows them. The struct of pkeyd and that of its clients have a
+ * member of this name, which is also the key in JSON. KIND, of enum bus_field_kind: how clients show it.
  */
 #define BUS_PROPERTIES(X)                                                                                              \
         X(Version, "s", version, TEXT)                                                                                 \

@@ -9,9 +9,9 @@
  *
  * LIDs move, and so do cables. So an SMA has to identify itself (one NodeInfo) after its tables were read, if they hold anything
  * new, if one of its answers was late (mad_result_is_prompt), if it is reached by a directed route, or if the snapshot is from an
- * earlier moment (options.identify). If another node or another port answers, none of the tables behind that address counts as
- * read (is_stranger); if no SMA answers, neither. Only a prompt answer that agrees with what was known for certain is accepted
- * without identification, so on a calm fabric no NodeInfo is sent.
+ * earlier moment (options.identify). If another node or another port answers (is_stranger), or no SMA answers, none of the tables
+ * behind that address counts as read. Only a prompt answer that agrees with what was known for certain is accepted without
+ * identification, so on a calm fabric no NodeInfo is sent.
  *
  * A stranger at a LID means that the snapshot is stale. At the end of a directed route of a fresh snapshot it means that a cable
  * was moved since: the next survey tries these ports again, so that no device can keep pkeyd from reading the others.
