@@ -106,7 +106,7 @@ void confirm_overtaken(struct control *c)
 
 /* --- confirm -------------------------------------------------------------------------------------------------------- */
 
-void confirm_is_stored(struct control *c)
+void confirm_answer_stored(struct control *c)
 {
         char text[96];
 
@@ -115,7 +115,7 @@ void confirm_is_stored(struct control *c)
         answer_confirmation(c, RELOAD_CARRIED_OUT, text);
 }
 
-void confirm_is_not_stored(struct control *c, int r)
+void confirm_answer_not_stored(struct control *c, int r)
 {
         char text[256];
 
@@ -135,7 +135,7 @@ static void confirmed(struct control *c, uint64_t when, const struct origin *by)
         log_add(c->log, LOG_EVENT_CONFIRMED, &where, "generation %" PRIu64 " is confirmed: it stays in force", g->number);
 }
 
-void confirm_was_stored(struct control *c, const struct generation_facts *stored)
+void confirm_adopt_stored(struct control *c, const struct generation_facts *stored)
 {
         if (confirm_waits(c) && stored->confirmed > 0)
                 confirmed(c, stored->confirmed, &stored->confirmed_by);
@@ -155,12 +155,12 @@ void confirm_keep(struct control *c, const struct control_event *event)
                 return;
         }
         confirmed(c, c->wall / USEC_PER_SEC, &event->asked.by);
-        c->confirm.request = event->asked.request; /* of the only one: now no other change waits */
+        c->confirm.request = event->asked.request; /* one caller at most: no other change waits now */
         control_facts_changed(c);
-        if (!c->unstored || c->sync.arena) /* soon it is stored */
+        if (!c->unstored || c->sync.arena) /* control stores it soon */
                 return;
         if (generation_history_before(&c->history, g->number + 1) < g->number) /* nothing was written: there is nothing to undo */
-                confirm_is_stored(c);
+                confirm_answer_stored(c);
         else
                 answer_confirmation(c, RELOAD_WAITS, "confirmed; the next sweep stores the confirmation; if pkeyd is restarted before then, "
                                     "the change is undone");
@@ -242,7 +242,7 @@ void confirm_undo_failed(struct control *c)
                 c->confirm.due = c->now + RETRY_UNDO;
 }
 
-static void time_is_over(struct control *c)
+static void undo_unconfirmed(struct control *c)
 {
         const struct origin by = { .kind = ORIGIN_TIMEOUT };
         const struct log_about where = about(c);
@@ -330,7 +330,7 @@ void confirm_tick(struct control *c)
 
         if (c->state == CONTROL_ENDED || c->status.stopping)
                 return;
-        if (control_is_guest(c)) { /* the time is the other head node's */
+        if (control_is_guest(c)) { /* the other head node undoes it when the time is over */
                 answer_confirmation(c, RELOAD_WAITS, "this host stands by now, and the confirmation was not stored: confirm it on the "
                                     "other head node");
                 return;
@@ -338,7 +338,7 @@ void confirm_tick(struct control *c)
         if (c->now >= f->warn_at)
                 warn(c);
         if (c->now >= f->due && !f->undoing)
-                time_is_over(c);
+                undo_unconfirmed(c);
 }
 
 usec_t confirm_due(const struct control *c)

@@ -46,8 +46,8 @@ bool confirm_is_past(const struct control *c, uint64_t generation);
 /* Handle CONTROL_EVENT_CONFIRM and CONTROL_EVENT_UNDO. A candidate that these withdraw (reload_withdraw) is gone already. */
 void confirm_keep(struct control *c, const struct control_event *event);
 void confirm_undo(struct control *c, const struct control_event *event);
-/* Another process has stored these facts of the generation in force: if they have a confirmation, it counts. */
-void confirm_was_stored(struct control *c, const struct generation_facts *stored);
+/* Another process has stored these facts of the generation in force: takes over a confirmation that they have. */
+void confirm_adopt_stored(struct control *c, const struct generation_facts *stored);
 /* Answers the caller of an undo that had nothing to do but to withdraw the candidate. */
 void confirm_withdrawn(struct control *c, uint64_t request);
 
@@ -56,5 +56,5 @@ void confirm_tick(struct control *c);
 usec_t confirm_due(const struct control *c);
 
 /* The facts of the generation in force were stored, or could not be (negative errno): answers the caller of a confirmation. */
-void confirm_is_stored(struct control *c);
-void confirm_is_not_stored(struct control *c, int r);
+void confirm_answer_stored(struct control *c);
+void confirm_answer_not_stored(struct control *c, int r);

@@ -75,7 +75,7 @@ int sync_end(struct control *c, int r)
                 return r;
         leases_stored(c->leases);
         if (s->facts == FACTS_STORED)
-                confirm_is_stored(c);
+                confirm_answer_stored(c);
         return 0;
 }
 
@@ -171,7 +171,7 @@ static void take_changed(struct control *c, struct remembered *changed)
                                (g->number == stored || (g->number < stored && is_unstored));
 
         if (is_same)
-                confirm_was_stored(c, &changed->files.facts);
+                confirm_adopt_stored(c, &changed->files.facts);
         sync_take_all(c, changed);
         c->knowledge_is_new = true;
         if (!g)
@@ -242,8 +242,8 @@ static bool has_to_store(const struct control *c)
 static void retry(struct control *c, int r)
 {
         c->sync.at = c->now + RETRY_STORE;
-        if (r != -EWOULDBLOCK) /* else another process writes tables; soon it does not */
-                confirm_is_not_stored(c, r);
+        if (r != -EWOULDBLOCK) /* else another process holds the lock, for a short time */
+                confirm_answer_not_stored(c, r);
 }
 
 static void unlock(struct control *c)

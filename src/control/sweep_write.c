@@ -240,7 +240,7 @@ static void store_for_writer(struct control *c)
 }
 
 /* The tables match the policy, but not the file of OpenSM. It is written again like a port that failed. */
-static void mirror_is_behind(struct control *c, int r)
+static void end_with_old_mirror(struct control *c, int r)
 {
         const char *problem = opensm_writer_problem(c->writer);
         char tables[sizeof(c->text)];
@@ -270,7 +270,7 @@ void sweep_follow_writer(struct control *c)
                         control_set_status(c, "%s", opensm_writer_problem(c->writer));
                 sweep_end(c, r == -ECANCELED ? SWEEP_STOPPED : r == -ESTALE ? SWEEP_STALE : SWEEP_FAILED);
         } else if (c->state == CONTROL_MIRRORING && r < 0) {
-                mirror_is_behind(c, r);
+                end_with_old_mirror(c, r);
         } else if (c->state == CONTROL_MIRRORING || compare_and_report(c)) {
                 finish(c);
         }

@@ -27,14 +27,14 @@ WRONGS = [
     Wrong("confirm-leaves-the-time", CONFIRM, "        stop_time(c);\n        g->facts.confirmed", "        g->facts.confirmed"),
     Wrong("confirm-leaves-the-undo", CONTROL, "if (confirm_waits(c) && c->candidate && c->candidate->facts.undoes > 0)", "if (0)"),
     Wrong("confirm-is-not-stored", CONFIRM, "        control_facts_changed(c);\n        if (!c->unstored", "        if (!c->unstored"),
-    Wrong("confirm-answers-at-once", CONFIRM, "        if (!c->unstored || c->sync.arena) /* soon it is stored */\n                return;\n", ""),
+    Wrong("confirm-answers-at-once", CONFIRM, "        if (!c->unstored || c->sync.arena) /* control stores it soon */\n                return;\n", ""),
     Wrong("confirm-answers-while-it-is-stored", CONFIRM, "if (!c->unstored || c->sync.arena)", "if (!c->unstored)"),
     Wrong("confirm-answers-what-the-store-lacks", CONFIRM, "if (generation_history_before(&c->history, g->number + 1) < g->number)", "if (true)"),
     Wrong("confirm-answers-for-another", SYNC, "                confirm_overtaken(c);\n", ""),
     Wrong("confirm-stored-too-early", SYNC, "        if (s->facts == FACTS_STORING)\n", "        if (s->facts != FACTS_STORED)\n"),
     # another process stores it
-    Wrong("confirm-ignores-the-store", SYNC, "        if (is_same)\n                confirm_was_stored(c, &changed->files.facts);\n", ""),
-    Wrong("confirm-by-another-policy", SYNC, "        if (is_same)\n                confirm_was", "        if (changed->policy && c->in_force && c->in_force->number == stored)\n                confirm_was"),
+    Wrong("confirm-ignores-the-store", SYNC, "        if (is_same)\n                confirm_adopt_stored(c, &changed->files.facts);\n", ""),
+    Wrong("confirm-by-another-policy", SYNC, "        if (is_same)\n                confirm_adopt", "        if (changed->policy && c->in_force && c->in_force->number == stored)\n                confirm_adopt"),
     Wrong("confirm-by-what-waits", CONFIRM, "if (confirm_waits(c) && stored->confirmed > 0)", "if (confirm_waits(c))"),
     Wrong("confirm-is-not-read-by-pkeyctl", SYNC, "bool is_same = changed->policy && is_in_force(", "bool is_same = g && changed->policy && is_in_force("),
     # undo

@@ -68,7 +68,7 @@ WRONGS = [
     Wrong("etcd-known-fabric-with-other-knowledge", "src/control/control.c", " && !c->discovery_failed && !c->knowledge_is_new &&\n", " && !c->discovery_failed &&\n"),
     Wrong("etcd-guest-takes-the-lock", STEPS, "        if (control_stands_by(c)) {\n                sweep_query", "        if (control_is_guest(c) && c->sm.state == SM_FOLLOW_WRITER) {\n                sweep_query"),
     Wrong("etcd-guest-loads-its-files", DECIDE, "        if (control_is_guest(c) && c->candidate && c->in_force)\n", "        if (control_is_guest(c) && c->candidate && !c->in_force)\n"),
-    Wrong("etcd-guest-undoes", CONFIRM, "if (control_is_guest(c)) { /* the time", "if (0) { /* the time"),
+    Wrong("etcd-guest-undoes", CONFIRM, "if (control_is_guest(c)) { /* the other", "if (0) { /* the other"),
     Wrong("etcd-guest-keeps-its-generation", SYNC, "(control_is_guest(c) || !c->in_force || g->number", "(!c->in_force || g->number"),
     Wrong("etcd-writer-ignores-an-apply", SYNC, "(control_is_guest(c) || !c->in_force || g->number > c->in_force->number)", "control_is_guest(c)"),
     Wrong("etcd-writer-goes-back", SYNC, "g->number > c->in_force->number", "g->number != c->in_force->number"),
