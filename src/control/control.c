@@ -64,8 +64,8 @@ static bool snapshot_is_of_wanted_port(const struct control *c)
         return c->snapshot && port_key_is_of(&c->port, control_wanted(c)->settings);
 }
 
-/* The known fabric is not used after a discovery that failed: the place of the master SM is not known then. Nor with a longer
- * absent_hold than that by which the last discovery judged which ports are absent. */
+/* The known fabric is not used after a discovery that failed, because the place of the master SM is not known then; nor if
+ * absent_hold is longer now than when the last discovery judged which ports are absent. */
 static enum sweep_kind next_kind(const struct control *c)
 {
         enum sweep_kind kind;

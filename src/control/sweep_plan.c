@@ -194,7 +194,7 @@ static int bind_names(struct control *c)
         return r < 0 ? r : 0;
 }
 
-/* Ports that a lease would freeze are given up by the lease; what the first plan found about them is not reported. */
+/* Leases give up members on ports that the plan freezes; then pkeyd plans again, and reports only what the last plan found. */
 static int plan_with_leases(struct control *c, struct findings *findings)
 {
         const struct generation *g = c->sweep.generation;
