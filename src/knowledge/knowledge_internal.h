@@ -55,9 +55,9 @@ struct knowledge {
 
 /* Finds the record with this name, or adds it. Returns 0 or -ENOMEM. */
 int knowledge_ensure_record(struct knowledge *k, struct knowledge_name name, uint32_t *ret);
-/* All records were restored, and a later discovery found each port as its record states. `now`: by the clock of this boot;
- * USEC_INFINITY: the discovery was in another boot. */
-void knowledge_was_discovered(struct knowledge *k, usec_t now, uint64_t wall);
+/* To be called when all records are restored: the last discovery found each port as its record states, also those records that
+ * were stored before. `now`: by the clock of this boot; USEC_INFINITY: the discovery was in another boot. */
+void knowledge_confirm_presence(struct knowledge *k, usec_t now, uint64_t wall);
 /* Drops what is known of the entries of this table. */
 void knowledge_forget_read(struct knowledge_record *r);
 /* Sets the size of the table. If it was another one, this is another table, and what is known of its entries is dropped. */

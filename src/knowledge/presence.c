@@ -82,7 +82,7 @@ static void set_presence(const struct knowledge *k, struct knowledge_record *r, 
         follow_clock(r, k->now, k->wall); /* its record may be new */
 }
 
-void knowledge_was_discovered(struct knowledge *k, usec_t now, uint64_t wall)
+void knowledge_confirm_presence(struct knowledge *k, usec_t now, uint64_t wall)
 {
         for (size_t i = 0; i < k->n; i++) {
                 struct knowledge_record *r = &k->records[i];

@@ -301,7 +301,7 @@ static int restore_discovery(struct knowledge *k, const char *boot, const json_t
 void knowledge_restored(struct knowledge *k)
 {
         if (k->wall > 0)
-                knowledge_was_discovered(k, k->now, k->wall);
+                knowledge_confirm_presence(k, k->now, k->wall);
         k->wall = 0;
         k->now = 0;
 }

@@ -1722,7 +1722,7 @@ WRONGS += [
     Wrong("gate-old-names-are-new", GATE, "a.in_doubt = a.is_old = true;", "a.in_doubt = true;"),
     Wrong("gate-old-names-vouch", GATE, "a.in_doubt = a.is_old = true;", "a.is_old = true;"),
     Wrong("gate-settles-the-first-only", GATE, "; i != HASH_INDEX_NONE; i = hash_index_next(&g->by_route, i)) {\n                struct answer *a = &g->answers[i];\n\n                if (a->attribute == SMP_ATTR_NODE_INFO ||", "; i != HASH_INDEX_NONE; i = HASH_INDEX_NONE) {\n                struct answer *a = &g->answers[i];\n\n                if (a->attribute == SMP_ATTR_NODE_INFO ||"),
-    Wrong("knowledge-forgets-who-was-there", TABLE_RECORDS, "                knowledge_was_discovered(k, k->now, k->wall);\n", ""),
+    Wrong("knowledge-forgets-who-was-there", TABLE_RECORDS, "                knowledge_confirm_presence(k, k->now, k->wall);\n", ""),
     Wrong("knowledge-silent-answered", KNOWLEDGE_PRESENCE, "                if (r->presence == KNOWLEDGE_THERE)\n                        r->there_at = wall;\n        }\n}\n\n/* If the switch did", "                r->there_at = wall;\n        }\n}\n\n/* If the switch did"),
     Wrong("knowledge-other-boot-is-this-one", TABLE_RECORDS, "strcmp(when, boot) == 0 ? (usec_t) now : USEC_INFINITY", "(usec_t) now"),
     Wrong("knowledge-discovery-is-stored-always", TABLE_RECORDS, "if (!k->is_stored && k->wall > 0)", "if (k->wall > 0)"),
