@@ -111,7 +111,7 @@ static void report_unknown_guids(struct import *im, const struct import_port **p
         }
         if (different > MAX_UNKNOWN)
                 report_add(&im->report, FINDING_WARNING, FINDING_IMPORT_GUID, NULL,
-                           "no port of this fabric has %u more GUIDs; the policy keeps them, too",
+                           "%u more GUIDs belong to no port of this fabric; the policy keeps them, too",
                            different - MAX_UNKNOWN);
 }
 
