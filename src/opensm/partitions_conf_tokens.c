@@ -457,10 +457,10 @@ void partitions_conf_check_definition(struct reader *r, const struct token *head
                                      " (the default partition is Default, with a capital D)" : "");
         else if (again && p->generated && head->value)
                 partitions_conf_warn(r, head->at, FINDING_OPENSM_P_KEY, "0x%04x is the P_Key that OpenSM assigned to the "
-                                     "partition of line %u: the two become one", p->base, p->where.line);
+                                     "partition of line %u: OpenSM merges the two partitions", p->base, p->where.line);
         else if (again && name && *name && p->where.line > 0 && strncmp(p->name, name, NAME_SIZE - 1) != 0)
-                partitions_conf_warn(r, head->at, FINDING_OPENSM_P_KEY, "0x%04x is the P_Key of %s of line %u: the two become one",
-                                     p->base, *p->name ? quote(r, p->name) : "the partition", p->where.line);
+                partitions_conf_warn(r, head->at, FINDING_OPENSM_P_KEY, "0x%04x is the P_Key of %s of line %u: OpenSM merges the two "
+                                     "partitions", p->base, *p->name ? quote(r, p->name) : "the partition", p->where.line);
 }
 
 /* ---- members --------------------------------------------------------------------------------------------------- */
