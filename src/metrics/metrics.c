@@ -313,7 +313,7 @@ static void add_daemon(struct page *p, const struct metrics *m)
         add_gauge(p, "pkeyd_policy_errors", "Errors for which the files as they were last loaded were refused.", n_errors);
 }
 
-/* The labels name the first of the ports that hold the base. */
+/* The labels name the first of the ports that block the base. */
 static void add_held_base(struct page *p, const struct held_context *context, const struct held *h, const char *name, int64_t value)
 {
         const struct held_by *by = &h->by[0];
@@ -355,10 +355,10 @@ static void add_held(struct page *p, const struct control_status *s)
                 return;
         n_shown = MIN(n, (size_t) METRICS_MAX_HELD);
         add_gauge(p, "pkeyd_held_bases", "Held bases: a change waits, because too little is known of a port.", n);
-        add_gauge(p, "pkeyd_held_ports", "Ports that hold a base: changes wait until pkeyd knows what these ports have.",
+        add_gauge(p, "pkeyd_held_ports", "Ports that block a base: changes wait until pkeyd knows what these ports have.",
                   held_list_n_ports(s->held));
         if (n > 0)
-                add_family(p, ports, GAUGE, "Ports that hold this base; the labels name the first of them, and why it does.");
+                add_family(p, ports, GAUGE, "Ports that block this base; the labels name the first of them, and why it does.");
         for (size_t i = 0; i < n_shown; i++)
                 add_held_base(p, &context, items[i], ports, items[i]->n_by);
         for (size_t i = 0, n_since = 0; i < n_shown; i++) {
