@@ -45,7 +45,7 @@ int opensm_writer_check_index0(const struct policy *policy, struct findings *fin
         for (uint32_t i = 0; p->base != P_KEY_DEFAULT_BASE && i < p->n_rules; i++)
                 if (p->rules[i].membership == MEMBERSHIP_BOTH)
                         (void) findings_error(findings, FINDING_OPENSM_BOTH, "make them full members, or remove `index0`",
-                                              "%s has the membership both in line %u, but its entry belongs at index 0, where OpenSM "
+                                              "%s has the membership 'both' in line %u, but its entry belongs at index 0, where OpenSM "
                                               "would put the limited one of the two", p->name, p->rules[i].where.line);
         return findings->n_errors > n_errors ? -EBADMSG : 0;
 }

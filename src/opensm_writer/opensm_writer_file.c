@@ -126,7 +126,7 @@ static int refuse_file(struct opensm_writer *w, enum partitions_file_owner owner
                                      "change into the policy, then hand the file over to pkeyd: cp --backup=numbered %s %s.before-pkeyd",
                                      path, writer_describe_consequence(w), path, path);
         return writer_report(w, -EEXIST, LOG_EVENT_OPENSM_FILE_FOREIGN,
-                             "%s was not written by pkeyd, so pkeyd does not replace it; %s; to resolve this, make a policy of it with "
+                             "%s was not written by pkeyd, so pkeyd does not replace it; %s; to resolve this, convert it to a policy with "
                              "pkeyctl import %s, then hand the file over to pkeyd: cp --backup=numbered %s %s.before-pkeyd", path,
                              writer_describe_consequence(w), path, path, path);
 }

@@ -1827,7 +1827,7 @@ START_TEST(standby_with_a_foreign_file)
         until(CONTROL_MIRRORING);
         read_files();
         ck_assert_uint_gt(status()->ports.differ, 0);
-        expect_logged(LOG_EVENT_OPENSM_FILE_FOREIGN, "when this host takes over, OpenSM will follow this file, not the policy; to resolve this, make a policy");
+        expect_logged(LOG_EVENT_OPENSM_FILE_FOREIGN, "when this host takes over, OpenSM will follow this file, not the policy; to resolve this, convert it");
         ck_assert(!has(status()->text, "in force"));
 }
 END_TEST
@@ -1916,7 +1916,7 @@ START_TEST(both_at_index_0)
         start(OPENSM_WITH_CONF, BOTH "    index0: true\n");
         sweep();
         ck_assert_int_eq(status()->last_result, SWEEP_REFUSED);
-        expect_logged(LOG_EVENT_FINDING, "p has the membership both in line 5, but its entry belongs at index 0, where OpenSM would put the "
+        expect_logged(LOG_EVENT_FINDING, "p has the membership 'both' in line 5, but its entry belongs at index 0, where OpenSM would put the "
                       "limited one of the two");
         ck_assert_uint_eq(count_logged(LOG_EVENT_FINDING), 1);
         give_candidate(OPENSM_WITH_CONF, BOTH "  default:\n    pkey: 0x7fff\n    members: {ALL: both}\n", 0);
