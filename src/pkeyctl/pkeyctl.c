@@ -28,7 +28,7 @@ static void check_options(struct context *ctx, const struct command *c)
                 (void) findings_error(&ctx->findings, FINDING_USAGE, NULL, "--format: '%s' is not a format (accepted: %s, json)", o->format,
                                       c->format);
         if (c->waits && o->timeout)
-                (void) findings_error(&ctx->findings, FINDING_USAGE, NULL, "--timeout: this command takes a time with a unit (accepted: like "
+                (void) findings_error(&ctx->findings, FINDING_USAGE, NULL, "--timeout: this command takes a time with a unit (accepted: as in "
                                       "90s, 10m)");
         if (!c->waits && o->wait)
                 (void) findings_error(&ctx->findings, FINDING_USAGE, NULL, "--timeout: this command takes milliseconds to wait for one MAD, "

@@ -29,7 +29,7 @@ static const struct command_line_option known_options[] = {
 static void print_help(void)
 {
         puts("Usage: pkeyd-rest [OPTION]...\n"
-             "Serves the partition subset of UFM's REST API, by pkeyd. Runs in the foreground.\n");
+             "Serves the partition subset of UFM's REST API on top of pkeyd. Runs in the foreground.\n");
         for (size_t i = 0; i < ELEMENTS(known_options); i++)
                 command_line_print_help(&known_options[i], "");
         puts("\nSIGHUP reads the file again. See pkeyd-rest(8), rest.yaml(5).");

@@ -62,7 +62,7 @@ static void read_since(struct findings *findings, const char *text, void *option
         o->since = span ? now - MIN(span, now - 1) : moment_from_string(text);
         if (!o->since)
                 (void) findings_error(findings, FINDING_USAGE, NULL,
-                                      "--since: '%s' is not a time (90s, 10m, 2h, 3d, or like 2026-01-31T08:00)", text);
+                                      "--since: '%s' is not a time (accepted: as in 90s, 10m, 2h, 3d, or 2026-01-31T08:00)", text);
         else if (o->since > now + USEC_PER_SEC)
                 (void) findings_error(findings, FINDING_USAGE, NULL, "--since: '%s' is in the future", text);
 }
@@ -114,7 +114,7 @@ static void read_for(struct findings *findings, const char *text, void *options)
 
         o->lease.seconds = strcmp(text, "unlimited") == 0 ? UINT64_MAX : span_from_string(text) / USEC_PER_SEC;
         if (o->lease.seconds == 0)
-                (void) findings_error(findings, FINDING_USAGE, NULL, "--for: '%s' is not a time (accepted: like 90s, 10m, 2h, 3d; or "
+                (void) findings_error(findings, FINDING_USAGE, NULL, "--for: '%s' is not a time (accepted: as in 90s, 10m, 2h, 3d; or "
                                       "unlimited)", text);
 }
 
@@ -156,7 +156,7 @@ static const struct command_line_option known_options[] = {
         COMMAND_LINE_OPTION("fabric", 0, TEXT, fabric, "FABRIC", "the fabric to work with, if this host has several (" FABRIC_VARIABLE ")"),
         COMMAND_LINE_OPTION("Ca", 'C', TEXT, ca, "CA", "work through this device of this host"),
         COMMAND_LINE_OPTION("Port", 'P', PORT, port, "PORT", "and this port of it"),
-        { "timeout", 't', COMMAND_LINE_READ, 0, read_timeout, "MS", "wait this long for one MAD; lease create: like 90s, for its members" },
+        { "timeout", 't', COMMAND_LINE_READ, 0, read_timeout, "MS", "wait this long for one MAD; lease create: for its members, as in 90s" },
         COMMAND_LINE_OPTION("config", 0, TEXT, config, "FILE", "this host's settings (" CONFIG_DIR "/pkeyd.yaml)"),
         COMMAND_LINE_OPTION("policy", 0, TEXT, policy, "FILE", "the policy, if no FILE names it"),
         COMMAND_LINE_OPTION("state-dir", 0, TEXT, state_dir, "DIR", "what is kept between runs (" STATE_DIR ")"),
