@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "pins/pins.h"
 #include "util/text.h"
 
 /* "MT4123 ConnectX6   Mellanox Technologies": a model is followed by its number. */
@@ -11,16 +12,16 @@ static bool is_model(const char *name)
         return strncmp(name, "MT", 2) == 0 && name[2] != '\0' && strspn(name + 2, "0123456789") == strlen(name + 2);
 }
 
-/* Returns whether the node has the default name of an adapter, or of a host without a configured name. */
+/* Also names that pins bind, but that are probably those of an adapter: the doctor only asks a person to set another one. */
 static bool is_unnamed(const struct subnet_node *n)
 {
-        static const char *const names[] = {"localhost", "localhost.localdomain", "(none)", "unknown", "HCA"};
+        static const char *const names[] = {"unknown", "HCA"};
         static const char *const makes[] = {"Mellanox", "ConnectX", "NVIDIA", "InfiniHost"};
 
         for (size_t i = 0; i < ELEMENTS(makes); i++)
                 if (strncmp(n->name, makes[i], strlen(makes[i])) == 0)
                         return true;
-        return !*n->name || text_is_one_of(n->name, names, ELEMENTS(names)) || is_model(n->name) ||
+        return pins_is_unnamed(n) || text_is_one_of(n->name, names, ELEMENTS(names)) || is_model(n->name) ||
                strstr(n->description, "Mellanox Technologies");
 }
 

@@ -653,7 +653,7 @@ END_TEST
 START_TEST(nameless)
 {
         static const char *const no_names[] = { "localhost mlx5_0", "MT4123 ConnectX6   Mellanox Technologies", "MT25408",
-                                                "ConnectX-5 Ex", "", "(none) mlx5_0" };
+                                                "ConnectX-5 Ex", "", "(none) mlx5_0", "localhost.cluster mlx5_0" };
 
         rename_host(3, no_names[_i]);
         rename_host(4, no_names[_i]); /* and no twins */
@@ -800,7 +800,7 @@ int main(void)
         tcase_add_test(t, twins);
         tcase_add_test(t, guid_in_two_places);
         tcase_add_test(t, twin_switches);
-        tcase_add_loop_test(t, nameless, 0, 6);
+        tcase_add_loop_test(t, nameless, 0, 7);
         tcase_add_test(t, files);
         tcase_add_test(t, state_and_mode);
         tcase_add_test(t, opensm);
