@@ -8,7 +8,7 @@
 /* Returns whether any policy makes the port a full member. */
 static bool is_kept_full(const struct subnet *s, uint32_t port, uint16_t base, enum membership got)
 {
-        return policy_exempts(s, port, base) && got == MEMBERSHIP_FULL;
+        return policy_requires_full(s, port, base) && got == MEMBERSHIP_FULL;
 }
 
 static void report_difference(struct import *im, const struct import_partition *p, const struct memberships *m, uint32_t port,
@@ -30,7 +30,7 @@ static void report_difference(struct import *im, const struct import_partition *
 /* pkeyd leaves the table of such a port as it is. */
 static bool is_frozen_member(const struct memberships *m, uint32_t port, uint16_t base, enum membership got)
 {
-        return got != MEMBERSHIP_NONE && m->frozen[port] != FREEZE_NONE && !policy_exempts(m->subnet, port, base);
+        return got != MEMBERSHIP_NONE && m->frozen[port] != FREEZE_NONE && !policy_requires_full(m->subnet, port, base);
 }
 
 static int compare_partition(struct import *im, const struct import_partition *p, const struct memberships *m)

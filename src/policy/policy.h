@@ -156,7 +156,7 @@ struct port_membership {
 
 /* Returns whether the port is a full member of the partition with this base, whatever the lines give it: in the default partition,
  * the port pkeyd works through and the master SM's. */
-static inline bool policy_exempts(const struct subnet *s, uint32_t port, uint16_t base)
+static inline bool policy_requires_full(const struct subnet *s, uint32_t port, uint16_t base)
 {
         return base == P_KEY_DEFAULT_BASE && (port == s->self || port == s->sm);
 }

@@ -113,7 +113,7 @@ static void resolve_partition(struct local_resolver *r, uint32_t partition)
         for (uint32_t port = 0; port < r->host->n_ports; port++) {
                 struct possible_membership *item = &r->items[(size_t) port * r->stride];
                 const struct policy_rule *rule = r->lines[port].decides;
-                bool disputed = r->lines[port].disputes && !policy_exempts(r->host, port, p->base);
+                bool disputed = r->lines[port].disputes && !policy_requires_full(r->host, port, p->base);
 
                 item->partition = partition;
                 item->likely = rule ? rule->membership : is_default ? MEMBERSHIP_LIMITED : MEMBERSHIP_NONE;

@@ -78,7 +78,7 @@ static int apply_equally_specific(struct resolver *r, const struct policy_partit
         d->contested = FREEZE_LINES;
         if (rule->membership < d->lowest->membership)
                 d->lowest = rule;
-        return policy_exempts(r->subnet, port, p->base) ? 0 : add_dispute(r, rule, c->selector, port);
+        return policy_requires_full(r->subnet, port, p->base) ? 0 : add_dispute(r, rule, c->selector, port);
 }
 
 /* Lowers what is certain to what this rule gives, unless a more specific rule certainly decides. It is not certain that a contested
@@ -150,7 +150,7 @@ static int grant_default(struct resolver *r, const struct policy_partition *p, u
         enum membership certain = d->settled ? d->certain : MEMBERSHIP_LIMITED;
         const struct policy_rule *rule = d->lowest;
 
-        if (policy_exempts(r->subnet, port, p->base)) {
+        if (policy_requires_full(r->subnet, port, p->base)) {
                 certain = MEMBERSHIP_FULL;
                 if (!membership_has_full(membership) || d->contested == FREEZE_LINES) {
                         rule = NULL;
@@ -183,7 +183,7 @@ static int grant_partition(struct resolver *r, uint32_t partition)
 static void freeze_contested(struct resolver *r, const struct policy_partition *p)
 {
         for (uint32_t port = 0; port < r->subnet->n_ports; port++)
-                if (!policy_exempts(r->subnet, port, p->base))
+                if (!policy_requires_full(r->subnet, port, p->base))
                         r->frozen[port] = MAX(r->frozen[port], r->decisions[port].contested);
 }
 

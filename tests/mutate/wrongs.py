@@ -1157,7 +1157,7 @@ WRONGS += [
     Wrong("freeze-certain-of-all-lines", RESOLVE, "        if (d->settled != 0 && d->settled != 1u + level)\n                return;\n", ""),
     Wrong("freezer-before-is-all", FREEZER, "        r = r ?: combine(a, &lower, &capped, true, &least);\n", "        least = lower;\n"),
     Wrong("freeze-last-partition-only", RESOLVE, "r->frozen[port] = MAX(r->frozen[port], r->decisions[port].contested);", "r->frozen[port] = r->decisions[port].contested;"),
-    Wrong("freeze-exempt-ports", RESOLVE, "                if (!policy_exempts(r->subnet, port, p->base))\n                        r->frozen", "                if (p)\n                        r->frozen"),
+    Wrong("freeze-exempt-ports", RESOLVE, "                if (!policy_requires_full(r->subnet, port, p->base))\n                        r->frozen", "                if (p)\n                        r->frozen"),
     Wrong("freeze-half-a-pair", PLAN, "        if (other_end != SUBNET_NONE)\n                pl->plan->frozen[other_end] = why;\n", "        (void) other_end;\n"),
     Wrong("freeze-writes-of-the-other-half", PLAN, "                if (plan->frozen[step->writes[i].port] == FREEZE_NONE)\n", "                if (step->writes[i].port != SUBNET_NONE)\n"),
     Wrong("freeze-filters-go-on", PLAN, " ||\n                    pl->plan->frozen[i] != FREEZE_NONE)\n                        continue;\n", ")\n                        continue;\n"),
