@@ -73,7 +73,7 @@ struct control_undo {
 
 struct control_file {
         const char *path;
-        const char *bytes;               /* once they are read, with a NUL behind the last one */
+        const char *bytes;               /* once they are read, with a NUL after the last one */
         size_t n;
         int r;                           /* of reading: 0 or negative errno (-ENOENT: there is no such file) */
         const char *beside;              /* WRITE_FILE: if this is a link, write to the directory of its target; or NULL */

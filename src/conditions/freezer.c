@@ -61,7 +61,7 @@ static const struct given *find_given(const struct freezer *f, struct guid node,
 
 /* --- ranges ----------------------------------------------------------------------------------------------------------- */
 
-/* The entry with the highest level of the base at *at. Moves *at behind that base. */
+/* The entry with the highest level of the base at *at. Moves *at past that base. */
 static struct p_key take_highest(const struct desired_port *p, uint32_t *at)
 {
         struct p_key key = p->wanted[(*at)++];

@@ -76,7 +76,7 @@ bool etcd_read_header(const json_t *answer, struct etcd_header *ret);
 bool etcd_succeeded(const json_t *answer);
 const json_t *etcd_range_of(const json_t *answer, size_t i);
 
-/* value has a NUL behind its n bytes. */
+/* value has a NUL after its n bytes. */
 struct etcd_record {
         const char *key;
         const char *value;

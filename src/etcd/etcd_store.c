@@ -47,7 +47,7 @@
 
 #define TIMEOUT        (3 * USEC_PER_SEC)
 #define PAGE           128u /* records */
-#define RECORDS_END    "\x7f" /* behind every key of a record */
+#define RECORDS_END    "\x7f" /* after every key of a record */
 #define MAX_TRIES      5    /* while other processes change what is read */
 #define ID_SIZE        40
 #define COMMIT_SIZE    (LOCK_HOLDER_SIZE + ID_SIZE + 16)
@@ -374,8 +374,8 @@ static int pass_record(const struct pages *p, const struct etcd_record *record, 
         return each(userdata, key, record->value, record->n);
 }
 
-/* The next page begins behind this key; if it is too long to be pkeyd's, behind all keys with the same beginning. */
-static void begin_behind(struct pages *p, const char *key)
+/* The next page begins after this key; if it is too long to be pkeyd's, after all keys with the same beginning. */
+static void begin_after(struct pages *p, const char *key)
 {
         const size_t max = sizeof(p->next.text) - 2;
 
@@ -399,7 +399,7 @@ static int pass_records(struct pages *p, const json_t *answer, store_record_hand
                 if (r < 0)
                         return r;
                 p->n++;
-                begin_behind(p, record.key);
+                begin_after(p, record.key);
                 r = pass_record(p, &record, each, userdata);
                 if (r != 0)
                         return r;
@@ -608,7 +608,7 @@ static int find_last(struct arena *a, const struct store_transaction *t, struct 
         return 0;
 }
 
-/* The operations from *at on that fit in one transaction of etcd, at least one. Moves *at behind them. NULL: out of memory. */
+/* The operations from *at on that fit in one transaction of etcd, at least one. Moves *at past them. NULL: out of memory. */
 static json_t *make_operations(const struct etcd_store *s, const struct last_ops *l, size_t *at)
 {
         _cleanup_json_ json_t *operations = json_array();
@@ -760,7 +760,7 @@ static int commit(struct store *store, const struct store_transaction *t)
         r = r ?: complete_own(s); /* otherwise its parts would replace newer records, or a large transaction would delete them */
         if (r < 0)
                 return r;
-        /* sorts behind older names, and behind the parts of version 0.2.0 */
+        /* sorts after older names, and after the parts of version 0.2.0 */
         (void) snprintf(s->id, sizeof(s->id), "t%016" PRIx64 "-%08" PRIx64, s->lock, ++s->n_transactions);
         operations = make_operations(s, &last, &at);
         if (!operations)

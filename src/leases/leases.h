@@ -5,7 +5,7 @@
  * leases/: membership at run time.
  *
  * The policy says what may be handed out (its pools); a lease gives one P_Key of a pool to some ports, for an owner, until an end.
- * A lease in force is one more partition of the policy: everything behind the policy (memberships, plan, rule, gate) treats it so.
+ * A lease in force is one more partition of the policy, and so it is for the memberships, the plan, the rule and the gate.
  *
  *     request --> granting --all tables read back--> active --released, or its time is over--> releasing --no holder--> ended
  *                    '----- not in time ------------------------------------------------------------^

@@ -50,5 +50,5 @@ struct metrics {
         usec_t realtime;                             /* ... in microseconds since 1970 */
 };
 
-/* Returns 0 or -ENOMEM; *ret owned, with a NUL behind its *ret_n bytes. */
+/* Returns 0 or -ENOMEM; *ret owned, with a NUL after its *ret_n bytes. */
 int metrics_print(const struct metrics *m, char **ret, size_t *ret_n);

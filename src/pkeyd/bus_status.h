@@ -24,7 +24,7 @@ struct bus_status {
 uint32_t bus_status_update(struct bus_status *s, const struct control_status *control, const struct violation_list *violations,
                            const char *fabric, const char *policy_file);
 
-/* Writes the names of these properties, and a NULL behind them. The names are static. */
+/* Writes the names of these properties, and a NULL after them. The names are static. */
 #define BUS_STATUS_MAX_NAMES 33 /* one for each bit, and the NULL */
 void bus_status_names(uint32_t changed, const char *names[static BUS_STATUS_MAX_NAMES]);
 

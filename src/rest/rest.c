@@ -7,7 +7,7 @@
 #include "rest/rest_internal.h"
 #include "util/scan.h"
 
-#define MAX_WORDS 5 /* of a path, behind the prefix */
+#define MAX_WORDS 5 /* of a path, after the prefix */
 
 struct route {
         const char *pattern;
@@ -111,8 +111,8 @@ static int split(struct rest_exchange *x, struct scan path, const char *words[MA
                         if (r < 0)
                                 return r;
                         if (!words[n - 1])
-                                return rest_fail(x, 400, "word %zu of the path has a control character, or a %% without two "
-                                                 "hexadecimal digits behind it", n);
+                                return rest_fail(x, 400, "word %zu of the path has a control character, or a %% that no two "
+                                                 "hexadecimal digits follow", n);
                 }
                 path.p = slash < path.end ? slash + 1 : slash;
         }

@@ -110,7 +110,7 @@ static int check_certificate(const struct rest_conf *conf, const char *subject, 
         return -EACCES;
 }
 
-/* The credential of a header, behind the scheme; NULL: it has another scheme, or none. */
+/* The credential of a header, after the scheme; NULL: it has another scheme, or none. */
 static const char *skip_scheme(const char *authorization)
 {
         static const char scheme[] = "Basic ";

@@ -15,7 +15,7 @@ struct rest_exchange {
         const struct rest_request *request;
         const struct rest_view *view;
         struct rest_reply *reply;
-        const char *query;                   /* behind the "?"; "": none */
+        const char *query;                   /* after the "?"; "": none */
         const char *values[REST_MAX_VALUES]; /* decoded words of the path in place of "*" */
         bool out_of_memory;                  /* a part of a reason is missing */
         enum membership membership;          /* of the members, unless `memberships` has another one */

@@ -41,7 +41,7 @@ int file_become_owner_of(const char *dir, struct file_identity *ret);
 void file_become_self_p(struct file_identity *i);
 #define _cleanup_identity_ _cleanup_(file_become_self_p)
 
-/* Reads a regular file, or standard input for "-", of at most max bytes. *ret_bytes lives in the arena and has a NUL behind its
+/* Reads a regular file, or standard input for "-", of at most max bytes. *ret_bytes lives in the arena and has a NUL after its
  * last byte. Returns 0, -EFBIG, -EISDIR, -EINVAL (not a regular file), -ENOMEM or another negative errno. */
 int file_read(struct arena *a, const char *path, size_t max, const char **ret_bytes, size_t *ret_n);
 

@@ -17,7 +17,7 @@
  * service manager sets shows up like that. Owner and mode are checked on the open descriptor.
  */
 struct secret {
-        char *bytes;  /* owned; has a NUL behind the last byte; NULL: there is no such secret */
+        char *bytes;  /* owned; has a NUL after the last byte; NULL: there is no such secret */
         size_t n;
         char *path;   /* owned; the file that was read, for messages */
 };

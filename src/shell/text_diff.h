@@ -15,7 +15,7 @@ struct text_version {
         size_t n;
 };
 
-/* *ret lives in the arena, has a NUL behind its last byte, and contains their bytes as they are; it is empty if both are equal.
+/* *ret lives in the arena, has a NUL after its last byte, and contains their bytes as they are; it is empty if both are equal.
  * Returns 0, -ENOENT (diff is not installed), -EFBIG (the diff is larger than TEXT_DIFF_MAX), -EIO (diff failed), -ENOMEM, or
  * another negative errno. */
 int text_diff(struct arena *a, const struct text_version *before, const struct text_version *after, const char **ret,

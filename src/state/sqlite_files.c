@@ -120,7 +120,7 @@ int sqlite_files_time(char ret[static SQLITE_FILES_TIME_SIZE])
         return gmtime_r(&now, &tm) && strftime(ret, SQLITE_FILES_TIME_SIZE, "%Y%m%dT%H%M%SZ", &tm) > 0 ? 0 : -EOVERFLOW;
 }
 
-/* Finds an unused name that sorts behind all older ones. */
+/* Finds an unused name that sorts after all older ones. */
 static int find_name(int dir_fd, char ret_base[static NAME_SIZE])
 {
         char when[SQLITE_FILES_TIME_SIZE];

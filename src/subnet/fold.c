@@ -134,7 +134,7 @@ const char *fold_cut(struct arena *a, const char *list, size_t max)
                 end--;
         for (size_t i = 0; i < end; i++)
                 depth += (list[i] == '[') - (list[i] == ']');
-        if (depth > 0) /* within node[1,2,...]: what is behind the numbers belongs to each of these names */
+        if (depth > 0) /* within node[1,2,...]: what is after the numbers belongs to each of these names */
                 rest = strchr(list + end, ']') ?: "";
         return arena_printf(a, "%.*s%.*s,...", (int) end, list, (int) strcspn(rest, ","), rest);
 }

@@ -9,7 +9,7 @@
 struct layout_table {
         struct guid node_guid;
         uint8_t number;
-        uint16_t n;                  /* entries; behind them all are unused */
+        uint16_t n;                  /* entries; after them all are unused */
         const struct p_key *entries; /* host byte order */
         size_t turn;                 /* in which the tables were added */
 };

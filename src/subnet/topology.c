@@ -141,7 +141,7 @@ static bool take_name(struct scan *t, struct scan *ret)
         return true;
 }
 
-/* Finds "lid 5 lmc 0" anywhere behind a '#'. If it is missing or invalid, the values stay 0. */
+/* Finds "lid 5 lmc 0" anywhere after a '#'. If it is missing or invalid, the values stay 0. */
 static void find_lid(struct scan t, struct lid *ret_lid, uint8_t *ret_lmc)
 {
         uint64_t lid, lmc;
@@ -169,7 +169,7 @@ static bool guid_from_name(struct scan name, struct guid *ret)
         return scan_number(&name, 16, UINT64_MAX, &ret->v) && name.p == name.end && ret->v != 0;
 }
 
-/* Finds the quoted text behind the '#', up to the last quote of the line, because a description may contain quotes. *rest is then
+/* Finds the quoted text after the '#', up to the last quote of the line, because a description may contain quotes. *rest is then
  * what follows it. Without a comment the description is the name in the file. */
 static bool find_description(struct scan *rest, struct scan name, struct scan *ret)
 {
@@ -222,7 +222,7 @@ static void add_node(struct parser *ps, struct scan name, struct scan descriptio
         check_builder(ps, subnet_builder_add_port(ps->builder, ps->current.guid, &port0), name.p, "this node has a port 0 already");
 }
 
-/* Takes the rest of a node line, behind its first word, up to the description. Returns what is wrong at *t, or NULL. */
+/* Takes the rest of a node line, after its first word, up to the description. Returns what is wrong at *t, or NULL. */
 static const char *take_node(struct parser *ps, struct scan *t, struct scan *ret_name, struct scan *ret_description)
 {
         uint64_t num_ports;
@@ -239,7 +239,7 @@ static const char *take_node(struct parser *ps, struct scan *t, struct scan *ret
                 t->p = ret_name->p;
                 return "this node has no GUID: no switchguid=, caguid= or rtguid= line, and none in its name";
         }
-        return find_description(t, *ret_name, ret_description) ? NULL : "expected a quote behind the description";
+        return find_description(t, *ret_name, ret_description) ? NULL : "expected a quote after the description";
 }
 
 static void parse_node(struct parser *ps, enum node_type type, struct scan t)

@@ -164,7 +164,7 @@ int violation_poll_set_subnet(struct violation_poll *p, usec_t now, const struct
         r = poll_targets_make(subnet, &p->t, &t);
         if (r < 0)
                 return r;
-        if (n_taken > 0) /* behind the items that had their turn, in the order of hashes */
+        if (n_taken > 0) /* after the items that had their turn, in the order of hashes */
                 position = LOWER_BOUND(item, t.items, t.n_items, item->hash <= p->t.items[n_taken - 1].hash);
         poll_targets_done(&p->t);
         p->t = t;

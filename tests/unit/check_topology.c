@@ -195,7 +195,7 @@ static const struct {
         { "Switch 8 \"Switch1\"\n", 1, 11, "no GUID" },
         { "Switch 8 \"S-0\"\n", 1, 11, "no GUID" },
         { "Switch 8 \"S-12345678123456781\"\n", 1, 11, "no GUID" },
-        { "Switch 8 \"S-1\" # \"never ends\n", 1, 19, "quote behind" },
+        { "Switch 8 \"S-1\" # \"never ends\n", 1, 19, "quote after" },
         { "switchguid=xyz\nSwitch 8 \"S-1\"\n", 1, 12, "GUID" },
         { "switchguid=0x1(\nSwitch 8 \"S-1\"\n", 1, 16, "GUID" },
         { "Switch 8 \"S-1\"\n[9] \"H-1\"[1]\n", 2, 4, "port of this node" },
