@@ -193,8 +193,8 @@ static struct doctor_file inspect_file(struct context *ctx, const char *path, ui
 
 /* Adds the findings of these severities to the lines: with a file, those about it, or those about anything else. Frozen ports are a
  * diagnosis of their own. */
-static int take_findings(struct context *ctx, enum finding_severity least, enum finding_severity most, const char *file,
-                         bool about_file, struct doctor_lines *lines)
+static int add_findings(struct context *ctx, enum finding_severity least, enum finding_severity most, const char *file,
+                        bool about_file, struct doctor_lines *lines)
 {
         const char **items = arena_new_array(ctx->arena, const char *, lines->n + ctx->findings.n);
         uint32_t n = lines->n;
@@ -227,10 +227,10 @@ static int forget_findings(struct context *ctx)
         return lost ? -ENOMEM : 0;
 }
 
-/* Adds all findings of these severities to the lines, and forgets the others. */
-static int turn_findings(struct context *ctx, enum finding_severity least, enum finding_severity most, struct doctor_lines *lines)
+/* Moves all findings of these severities to the lines, and drops the others. */
+static int move_findings(struct context *ctx, enum finding_severity least, enum finding_severity most, struct doctor_lines *lines)
 {
-        return take_findings(ctx, least, most, NULL, false, lines) ?: forget_findings(ctx);
+        return add_findings(ctx, least, most, NULL, false, lines) ?: forget_findings(ctx);
 }
 
 static int read_files(struct context *ctx, struct doctor_host *host)
@@ -242,9 +242,9 @@ static int read_files(struct context *ctx, struct doctor_host *host)
                 return r;
         host->settings_file = inspect_file(ctx, settings, 0);
         host->policy_file = inspect_file(ctx, ctx->arguments[0] ?: ctx->options->policy ?: ctx->fabric.policy_file, 0);
-        return take_findings(ctx, FINDING_ERROR, FINDING_ERROR, settings, true, &host->settings_errors) ?:
-               take_findings(ctx, FINDING_ERROR, FINDING_ERROR, settings, false, &host->policy_errors) ?:
-               take_findings(ctx, FINDING_WARNING, FINDING_WARNING, settings, false, &host->policy_warnings) ?:
+        return add_findings(ctx, FINDING_ERROR, FINDING_ERROR, settings, true, &host->settings_errors) ?:
+               add_findings(ctx, FINDING_ERROR, FINDING_ERROR, settings, false, &host->policy_errors) ?:
+               add_findings(ctx, FINDING_WARNING, FINDING_WARNING, settings, false, &host->policy_warnings) ?:
                forget_findings(ctx);
 }
 
@@ -318,7 +318,7 @@ static int inspect_secrets(struct context *ctx, struct doctor_host *host)
         if (r == 0 || r == -EBADMSG)
                 r = secret_read_sm_key(ctx->settings, &ctx->findings, &sm_key);
         explicit_bzero(&sm_key, sizeof(sm_key));
-        return r < 0 && r != -EBADMSG ? r : turn_findings(ctx, FINDING_ERROR, FINDING_ERROR, &host->secret_errors);
+        return r < 0 && r != -EBADMSG ? r : move_findings(ctx, FINDING_ERROR, FINDING_ERROR, &host->secret_errors);
 }
 
 /* Makes neither the directory nor a database, and does not lock the fabric. *ret owned, NULL without a store. */
@@ -336,7 +336,7 @@ static int inspect_state(struct context *ctx, struct doctor_host *host, struct k
                 return 0;
         r = session_find_etcd(ctx, &etcd);
         if (r < 0)
-                return r == -EBADMSG ? turn_findings(ctx, FINDING_ERROR, FINDING_ERROR, &host->secret_errors) : r;
+                return r == -EBADMSG ? move_findings(ctx, FINDING_ERROR, FINDING_ERROR, &host->secret_errors) : r;
         r = state_open(&state, path, STATE_READ, etcd);
         if (r != -ENOMEM)
                 r = state_load(&state, &m);
@@ -398,7 +398,7 @@ static int inspect_opensm(struct context *ctx, struct doctor_host *host)
                 if (r < 0 && r != -EBADMSG)
                         return r;
         }
-        r = turn_findings(ctx, FINDING_WARNING, FINDING_ERROR, &o->odd);
+        r = move_findings(ctx, FINDING_WARNING, FINDING_ERROR, &o->odd);
         if (!o->path && o->odd.n > 0)
                 o->path = conf_path;
         return r;
@@ -440,8 +440,8 @@ static int resolve(struct context *ctx, struct doctor_facts *facts)
         resolved = pipeline_resolve(ctx, true);
         if (resolved < 0 && resolved != -EBADMSG)
                 return resolved;
-        r = resolved == 0 ? 0 : take_findings(ctx, FINDING_ERROR, FINDING_ERROR, NULL, false, &facts->host.policy_errors);
-        r = r ?: turn_findings(ctx, FINDING_WARNING, resolved == 0 ? FINDING_ERROR : FINDING_WARNING, &facts->host.policy_warnings);
+        r = resolved == 0 ? 0 : add_findings(ctx, FINDING_ERROR, FINDING_ERROR, NULL, false, &facts->host.policy_errors);
+        r = r ?: move_findings(ctx, FINDING_WARNING, resolved == 0 ? FINDING_ERROR : FINDING_WARNING, &facts->host.policy_warnings);
         if (r == 0 && resolved == 0) {
                 r = verify_compare(ctx->arena, ctx->desired, ctx->observed, &ctx->plan_options, &v);
                 facts->desired = ctx->desired;
