@@ -353,8 +353,8 @@ static void enforcement_answered(struct apply *ap, uint32_t i, const uint8_t dat
         port_info_set_enforcement(t->port_info, w->after_inbound, w->after_outbound);
 }
 
-/* Takes the answer to a Set or to a read from the SMA of this port. If it is as after the write without a Set, another program
- * wrote the same; with a read after a Set, the answer to the Set was lost. */
+/* Takes the answer to a Set or to a read from the SMA of this port. If a read shows what the write should result in, the answer to
+ * an earlier Set was lost; or, if no Set was sent, another program wrote the same. */
 static void answer_result(struct apply *ap, uint32_t i, const uint8_t data[SMP_DATA_SIZE], bool setting)
 {
         struct task *t = &ap->tasks[i];

@@ -338,7 +338,8 @@ static void on_verbs(struct control *c, const struct control_event *event)
         schedule_event(&c->schedule, c->now);
 }
 
-/* It is read between two sweeps; a sweep that is under way may have read it already, and the next one does. */
+/* pkeyd reads the store between two sweeps. A sweep that is under way may have read it before it changed; the next one reads it
+ * again. */
 static void on_store_changed(struct control *c, const struct control_event *)
 {
         if (c->state != CONTROL_IDLE || !control_stands_by(c))

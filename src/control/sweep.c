@@ -427,7 +427,7 @@ void sweep_begin(struct control *c, enum sweep_kind kind)
                 open_port(c);
 }
 
-/* A store that cannot be read is no reason not to read the fabric. */
+/* pkeyd reads the fabric also if the store could not be read. */
 void sweep_followed(struct control *c, const struct control_event *event)
 {
         const struct control_lock *lock = &event->lock;

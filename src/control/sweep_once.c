@@ -39,7 +39,7 @@ static int plan_to_show(struct control *c, struct findings *findings)
         return 0;
 }
 
-/* Findings of a second plan are those of the first one, unless it is a different plan. */
+/* The findings of a second plan are shown only if it differs from the one that was confirmed: else they were shown already. */
 static int plan_once(struct control *c)
 {
         _cleanup_findings_ struct findings again = { .arena = c->sweep.arena };

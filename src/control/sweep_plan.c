@@ -91,7 +91,7 @@ static bool has_text(const struct findings *findings, const struct finding *f)
         return false;
 }
 
-/* Errors that freeze ports are compared by port. The others are about ports that are not in the fabric. */
+/* Of two plans these errors are compared by the ports that they freeze (has_new_frozen), all others by their texts. */
 static bool is_error_of_frozen(const struct finding *f)
 {
         return f->code == FINDING_POLICY_AMBIGUOUS || f->code == FINDING_PLAN_CAPACITY ||

@@ -155,7 +155,7 @@ static bool is_carried_out(const struct control *c)
                v->n_unreachable == 0;
 }
 
-/* What was stored before it was written is stored again with its outcome. */
+/* The generation was stored before its writes; now it is stored again, with its outcome. */
 static void store_outcome(struct control *c, struct generation *g)
 {
         bool all = is_carried_out(c) && c->status.ports.silent == 0 && !plan_has_frozen_ports(c->sweep.decision.plan);

@@ -110,7 +110,7 @@ static const char *describe_sm(struct diagnosis_list *l, const struct sm_info *s
                               sm->priority, sm->port_guid.v);
 }
 
-/* A port whose MasterSMLID is not this host's. A port that no SM has brought up yet holds an old value. */
+/* A port whose MasterSMLID differs from that of this host's port. Skips ports that no SM has brought up yet: theirs is old. */
 static uint32_t find_other_master(const struct diagnosis_list *l)
 {
         const struct subnet *s = l->facts->subnet;

@@ -158,7 +158,7 @@ static void outgoing_advance(struct outgoing *out)
                                       on_granted, out, &out->call);
 }
 
-/* id: 0: none; a request that has no lease yet does not have this ID. */
+/* NULL also for the ID 0, which requests without a lease have. */
 static struct outgoing *find_outgoing(const struct etcd_mailbox *m, uint64_t id)
 {
         struct outgoing *out;

@@ -249,7 +249,8 @@ static void ask_sma(struct verbs_check *v, struct expected_port *p, usec_t now)
         p->ask = true;
 }
 
-/* The kernel reported a change. If pkeyd made it, the rest of the kernel's table may follow in a moment; else the SMA is read. */
+/* The kernel reported a change. If pkeyd may have made it, the rest of the kernel's table may follow in a moment, and pkeyd reads
+ * it again; else it reads the table of the SMA. */
 static void see_changed(struct verbs_check *v, usec_t now, struct expected_port *p, bool wrong, struct log *log)
 {
         if (wrong && now >= v->expected_at + GRACE) {

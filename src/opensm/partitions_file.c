@@ -310,7 +310,7 @@ static void print_sl(struct text *t, const struct partitions_file_partition *p)
 
 static bool print_partition(struct text *t, struct arena *a, const struct partitions_file_partition *p, bool self_full)
 {
-        bool indx0 = p->base == P_KEY_DEFAULT_BASE || count_members(p, true) > 0; /* the first definition has it */
+        bool indx0 = p->base == P_KEY_DEFAULT_BASE || count_members(p, true) > 0; /* of the first definition; the second has none */
 
         if (p->n_members == 0)
                 return true;

@@ -50,7 +50,8 @@ static bool keeps_foreign(const struct context *ctx)
                p->owns[0].last < P_KEY_BASE_MASK;
 }
 
-/* The entry that passes the filter of the switch port, 0: none. With more in the file OpenSM would open the switch port to it. */
+/* The entry that passes the filter of the switch port, 0: none. If the file had the entry itself, OpenSM would open the switch port
+ * to it. */
 static struct p_key passing_key(const struct observed_table *filter, struct p_key key)
 {
         struct p_key limited = p_key_make(p_key_base(key), false), full = p_key_make(p_key_base(key), true);

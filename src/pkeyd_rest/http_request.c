@@ -148,7 +148,8 @@ static int append_body(struct http_request *q, const char *bytes, size_t n)
         return 0;
 }
 
-/* The library sends an answer before the body or behind it, not within. So what follows a refusal is dropped, up to a limit. */
+/* The library sends an answer before the body or after it, not in the midst of it. So the door drops what follows a refusal, up to
+ * a limit. */
 static enum MHD_Result take_body(struct http_request *q, const char *bytes, size_t n)
 {
         if (q->response.status == 0 && is_too_long(q, q->n_body + n))

@@ -19,7 +19,7 @@ static int read_pkey(struct rest_exchange *x, const json_t *j, const char *)
         return rest_read_changed_p_key(x, json_string_value(j), &x->reply->change.base);
 }
 
-/* GUIDs and their memberships are read at the end, because the other keys are their defaults. */
+/* The elements are read at the end (read_members), because other keys of the body have their defaults. */
 static int check_array(struct rest_exchange *x, const json_t *j, const char *name)
 {
         return json_is_array(j) ? 0 : rest_fail(x, 400, "%s: is not an array (accepted: an array of strings)", name);

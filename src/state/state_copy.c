@@ -95,7 +95,7 @@ static int copy_records(struct store *from, struct store *to, struct state_copy 
 
 /* --- the directory ---------------------------------------------------------------------------------------------------- */
 
-/* After the database was closed, which leaves no -wal. */
+/* To be called after the database was closed: that leaves no -wal. */
 static int rename_database(const char *dir, struct state_copy *c)
 {
         _cleanup_free_ char *path = file_path(dir, SQLITE_FILES_NAME);

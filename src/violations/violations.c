@@ -59,7 +59,8 @@ struct violations *violations_free(struct violations *v)
 
 /* --- counting ------------------------------------------------------------------------------------------------------- */
 
-/* The first time of a record may not be the host's: it may have another name now, or be plugged in elsewhere. */
+/* The first violation of a record need not be the first one of its host: there is another record for each name of the host, and for
+ * each place where it was plugged in. */
 static void set_first(struct violations *v, struct violation_record *r, usec_t now, usec_t since)
 {
         struct first_counted this = { now, since }, *of_host = &this;
@@ -274,7 +275,7 @@ static bool is_own_port(const struct port_samples *p)
         return p->host && violation_port_equal(p->port, violation_host_port(p->host));
 }
 
-/* Ports without a host in this snapshot. What an adapter counted is its own, wherever it was. */
+/* Doubts the samples of ports that have no host in this snapshot. The counters of a host's own port are its own, wherever it is. */
 static void doubt_empty(struct violations *v, const struct subnet *s)
 {
         for (uint32_t i = 0; i < v->samples.n; i++) {
