@@ -9,8 +9,9 @@
 #include "watch/watch.h"
 
 /*
- * Results of the stages as log entries. Entries of one kind about more than EVENT_TEXT_MAX ports become one, with examples; of more
- * notes or warnings with one code, these many are logged, and the number of the others: an outage makes one for each selector.
+ * Results of the stages as log entries. Entries of one kind about more than EVENT_TEXT_MAX ports become one, with examples. Of the
+ * planner's notes and warnings with one code the first EVENT_TEXT_MAX are logged, and then how many more there are: an outage makes
+ * one for each selector.
  *
  * What was logged already is not logged again. Where this depends on the last entry, the caller keeps its digest (`reported`,
  * `failures`; at first 0).

@@ -110,8 +110,8 @@ static inline struct opensm_manager writer_manager(const struct opensm_writer *w
 int writer_report(struct opensm_writer *w, int r, enum log_event event, const char *format, ...)
         __attribute__((format(printf, 4, 5)));
 
-/* May the file in place be replaced, whose bytes are f? copy: PATH.before-pkeyd. Returns 0: yes; 1: yes, after a copy of f was put
- * aside, because OpenSM would drop it; or a negative errno: no, and it is logged why not. */
+/* May the file in place, which has the bytes f, be replaced? copy: PATH.before-pkeyd. Returns 0: yes; 1: yes, after a copy of f
+ * was put aside, because OpenSM would drop it; or a negative errno: no, and it is logged why not. */
 int writer_check_in_place(struct opensm_writer *w, struct file_bytes f, const struct control_file *copy);
 /* *ret: the tables of the file in place; NULL: there is no usable file. Sets conf_in_place. Returns 0 or -ENOMEM. */
 int writer_read_in_place(struct opensm_writer *w, struct opensm_tables *tables, const struct opensm_tables **ret);

@@ -80,7 +80,7 @@ bool pins_is_unnamed(const struct subnet_node *node);
 
 /* Binds the new names of a snapshot, provisionally. Returns 1 if there were any, 0, or -ENOMEM. */
 int pins_bind(struct pins *p, const struct subnet *s, uint64_t wall);
-/* The provisional pins stay; they are taken back, as if they had never been. */
+/* pins_keep() makes the provisional pins permanent; pins_take_back() removes them, as if they had never been. */
 void pins_keep(struct pins *p);
 void pins_take_back(struct pins *p);
 

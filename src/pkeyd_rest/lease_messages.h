@@ -8,8 +8,8 @@
 #include "rest/rest_view.h"
 #include "shell/bus_fields.h"
 
-/* Calls of a method, whose first argument may be a text (NULL: none), and of EditWith or ReleaseWith; only while there is a
- * connection. *ret owned. */
+/* Make a call: of a method that takes one text or nothing (argument NULL); of EditWith or, if the edit releases the lease, of
+ * ReleaseWith. There must be a connection. *ret owned. */
 int lease_messages_call(const struct pkeyd_bus *b, const char *method, const char *argument, sd_bus_message **ret);
 int lease_messages_edit(const struct pkeyd_bus *b, const char *pool, const char *client, const struct rest_edit *edit,
                         sd_bus_message **ret);
