@@ -11,6 +11,9 @@
  * CA with several ports is reached over each of its links. Hundreds of agents are queried at once, each with one
  * request at a time, because an SMA buffers few requests.
  *
+ * discovery.c has the stage and its requests, answers.c what follows from each answer, walk.c the structures. links.h remembers
+ * which port was at the other end of each link, opensm_neighbors.c reads that from a file of OpenSM.
+ *
  * Structures (walk.h): an *agent* is an SMA: that of a switch, or of one port of a CA or router. A *port* is one
  * through which a route can continue: an external port of a switch, or the local port. Each agent stores the port
  * through which it was found, so that routes take no memory. walk_snapshot.c builds the snapshot after the walk.

@@ -10,7 +10,14 @@
  * Partitions separate tenants only if the rest of the fabric is secured. A host that can write P_Key tables without an M_Key, that
  * the SA trusts, or that is a full member of the partition of all hosts can bypass any policy. The doctor checks for these. It
  * turns facts into a list of diagnoses: what is wrong, where, why it matters, and what an admin can do about it. The last two are
- * constant texts for each code, in diagnosis-codes.def.
+ * constant texts for each code, in diagnosis-codes.def. The conditions are in
+ *
+ *     diagnose_protection  M_Keys, the SA, subnet managers, a second writer of tables
+ *     diagnose_tables      contents and size of tables, enforcement
+ *     diagnose_names       nodes without a name of their own, names and GUIDs that two devices have
+ *     diagnose_host        settings, policy, state directory and OpenSM's files on this host
+ *
+ * diagnose.h is what these files share.
  *
  * Invariants: a diagnosis states only what is known. A query that was not sent or not answered yields no diagnosis except the one
  * that reports this. Absent facts (no policy, no OpenSM) yield no diagnoses. The facts never contain a key, only whether there is

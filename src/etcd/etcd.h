@@ -8,6 +8,8 @@
  *                         records,         requests and        one POST to the
  *                         the lock         answers as JSON     first member that answers
  *
+ * etcd_lease renews a lease, that of the lock or of a process; etcd_mailbox has requests from one head node to the other.
+ *
  * etcd alone decides which of several processes may write, and what they agree on. This folder has no election, vote or quorum of
  * its own.
  *

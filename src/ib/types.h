@@ -4,9 +4,15 @@
 /*
  * ib/: the InfiniBand vocabulary.
  *
- * All folders above use these types: a P_Key is not a GUID and a GUID is not a LID, and the compiler checks it. Values are in host
- * byte order everywhere in pkeyd; network byte order exists only inside a MAD, and only the codecs of this folder (smp.h, pma.h,
- * sa.h) read and write one.
+ *     types         P_Key, GUID, LID, membership
+ *     mad           one request and its answer, of any management class
+ *     smp, pma, sa  attributes of subnet management, performance management and subnet administration
+ *     m_keys        a file of M_Keys: the key of each port
+ *     multicast     parameters of the multicast groups of a partition
+ *
+ * All folders that come after this one in the flow use these types: a P_Key is not a GUID and a GUID is not a LID, and the compiler
+ * checks it. Values are in host byte order everywhere in pkeyd; network byte order exists only inside a MAD, and only the codecs of
+ * this folder (smp.h, pma.h, sa.h) read and write one.
  *
  * The common rules of partitioning are defined here once: the base of a P_Key, full membership, and when two P_Keys let two ports
  * communicate (IBA 1.5, 10.9.3).

@@ -10,6 +10,14 @@
  * bases that pkeyd may write. It is immutable and lives in one arena, that of its generation. Resolving it for a snapshot of the
  * fabric gives the partitions of each endport, with the lines that decided.
  *
+ *     policy_parse         the file as a whole, `owns`; the sections: policy_partitions, policy_groups, policy_pools, policy_ipoib,
+ *                          policy_ranges (lists of P_Keys). policy_keys.h: all keys
+ *     policy_check         what the sections must fulfill together; policy_contradictions: lines that disagree in any fabric
+ *     hostlist, selector   names and selectors as text; selector_match: which ports a selector selects; selector_hint: why none
+ *     policy_resolve       which line decides for each endport; freeze: what an error about single ports does to a policy in force
+ *     policy_select        the endports of a text or a pool; policy_local: what a policy may give this host, without a fabric
+ *     policy_fix           corrections in the bytes of the file; typing_error: finds the one wrong character
+ *
  * Invariants: a struct policy exists only if its file has no error. The order of lines does not matter. The default partition is
  * always partitions[0]. Anything that is not understood is refused: no default opens anything.
  *

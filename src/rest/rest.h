@@ -12,9 +12,10 @@
  *                                  '--> change --> (pkeyd stores it) --> outcome --> rest_answer --> response
  *
  * A request belongs to a route: a pattern of words, in which "*" is a value, and a method (the table in rest.c). Each route that
- * changes something names the keys that its body may have (rest_change.c, rest_values.c); rest_answer.c makes the responses.
- * Before rest_handle() the caller checks the credentials (rest_conf.h), and reads from pkeyd what rest_needs() names, to make the
- * view (rest_view.h). For pkeyd, a change becomes an edit of a lease (rest_edit.h).
+ * changes something names the keys that its body may have (rest_change.c, rest_values.c, hosts of Slurm: rest_hosts.c);
+ * rest_answer.c makes the responses. Before rest_handle() the caller checks the credentials (rest_conf.h, within the limits of
+ * rest_limits.h), and reads from pkeyd what rest_needs() names, to make the view (rest_view.h). For pkeyd, a change becomes an edit
+ * of a lease (rest_edit.h).
  *
  * Invariants:
  * - A request is understood as a whole or refused as a whole, with a reason that says where and what is accepted: an unknown key, a

@@ -12,6 +12,13 @@
  * Observed tables (observed.h) are the P_Key tables of these ports as they were read; the survey (survey.h) is the state machine
  * that reads them.
  *
+ *     builder       makes a subnet of nodes, ports and links in any order; a subnet of some ports of another
+ *     description   NodeDescription: escaped, split into host and device
+ *     topology      a subnet of the output of ibnetdiscover
+ *     fold          names as one hostlist, for output
+ *     known         endports that were seen before
+ *     layout        tables as they once were, for an undo
+ *
  * NodeDescription comes from the fabric and may be hostile: a name here is printable ASCII with everything else escaped as \xNN,
  * so it may be printed anywhere.
  *

@@ -14,13 +14,13 @@
  * pkeyctl all show its numbers. *history.h* keeps the memberships that endports had before the last changes, and *attribution.h*
  * writes a sentence from all that.
  *
- * When pkeyd reports: the first violation of an episode at once; then once in an interval for each record, if there were more; and
- * that it is quiet again, when nothing came for VIOLATIONS_QUIET_INTERVALS intervals. A counter that reaches its maximum is
- * reported at once, too. In an interval VIOLATIONS_STORM_PORTS records are reported one by one. The others wait for its end; if the
- * limit was exceeded, one report sums them up, with the worst ten, and they are not reported again. While a storm goes on, only
- * what is new is reported between two summaries; and the records of a summary become quiet in a summary. Fewer than `threshold`
- * violations in an interval are counted but not reported. So the sum of `count` over all reports of a record, without those of
- * quiet (which repeat the whole episode), never exceeds its total, and equals it with a threshold of 1 once it is quiet.
+ * When pkeyd reports (report_scheduler.h): the first violation of an episode at once; then once in an interval for each record, if
+ * there were more; and that it is quiet again, when nothing came for VIOLATIONS_QUIET_INTERVALS intervals. A counter that reaches
+ * its maximum is reported at once, too. In an interval VIOLATIONS_STORM_PORTS records are reported one by one. The others wait for
+ * its end; if the limit was exceeded, one report sums them up, with the worst ten, and they are not reported again. While a storm
+ * goes on, only what is new is reported between two summaries; and the records of a summary become quiet in a summary. Fewer than
+ * `threshold` violations in an interval are counted but not reported. So the sum of `count` over all reports of a record, without
+ * those of quiet (which repeat the whole episode), never exceeds its total, and equals it with a threshold of 1 once it is quiet.
  *
  * A record belongs to the host that was behind the port when the counter was read, and keeps the name that it had then. When the
  * host moves, its episode ends, and the first sample after that counts for no host. A notice belongs to the hosts that had its
