@@ -265,13 +265,13 @@ static void read_reload(struct reader *r, const struct settings_key *key, const 
         uint64_t pid;
 
         if (unit && is_unit(unit)) {
-                s->opensm_reload = RELOAD_SYSTEMD;
+                s->opensm_reload = OPENSM_RELOAD_SYSTEMD;
                 s->opensm_unit = unit;
         } else if (path && is_file_path(path)) {
-                s->opensm_reload = RELOAD_PIDFILE;
+                s->opensm_reload = OPENSM_RELOAD_PIDFILE;
                 s->opensm_pidfile = path;
         } else if (number && parse_number(number, &pid, &end) && !*end && pid > 1 && pid <= INT32_MAX) {
-                s->opensm_reload = RELOAD_PID;
+                s->opensm_reload = OPENSM_RELOAD_PID;
                 s->opensm_pid = (unsigned) pid;
         } else {
                 refuse(r, node, key,

@@ -24,11 +24,11 @@ enum settings_writer { WRITER_DIRECT, WRITER_OPENSM };
 enum settings_store { STORE_SQLITE, STORE_ETCD };
 
 /* How pkeyd makes OpenSM read its file again. */
-enum settings_reload {
-        RELOAD_NOT_SET,
-        RELOAD_SYSTEMD, /* a signal to the processes of a systemd unit */
-        RELOAD_PIDFILE, /* ... to the process whose ID is in a file */
-        RELOAD_PID,     /* ... to the process with a given ID */
+enum settings_opensm_reload {
+        OPENSM_RELOAD_NOT_SET,
+        OPENSM_RELOAD_SYSTEMD, /* a signal to the processes of a systemd unit */
+        OPENSM_RELOAD_PIDFILE, /* ... to the process whose ID is in a file */
+        OPENSM_RELOAD_PID,     /* ... to the process with a given ID */
 };
 
 #define SETTINGS_MAX_FILE_SIZE ((size_t) 1 << 20) /* of pkeyd.yaml */
@@ -63,10 +63,10 @@ struct settings {
         usec_t etcd_lease;                /* of the lock; whole seconds */
         const char *metrics_textfile;     /* absolute path of the file to write; NULL: none */
         const char *opensm_partitions_conf; /* absolute path; not NULL with WRITER_OPENSM */
-        enum settings_reload opensm_reload; /* not RELOAD_NOT_SET with WRITER_OPENSM */
-        const char *opensm_unit;          /* of RELOAD_SYSTEMD */
-        const char *opensm_pidfile;       /* of RELOAD_PIDFILE; absolute path */
-        unsigned opensm_pid;              /* of RELOAD_PID */
+        enum settings_opensm_reload opensm_reload; /* not OPENSM_RELOAD_NOT_SET with WRITER_OPENSM */
+        const char *opensm_unit;          /* of OPENSM_RELOAD_SYSTEMD */
+        const char *opensm_pidfile;       /* of OPENSM_RELOAD_PIDFILE; absolute path */
+        unsigned opensm_pid;              /* of OPENSM_RELOAD_PID */
         const char *opensm_config;        /* absolute path of opensm.conf; NULL: OpenSM's defaults */
         const char *opensm_mirror;        /* absolute path of a partitions.conf that pkeyd keeps equal to the policy; with
                                              WRITER_DIRECT only; NULL: none */

@@ -227,13 +227,13 @@ static int signal_unit(const char *unit, int signal, char ret_why[OPENSM_WHY])
 int opensm_process_signal(const struct settings *s, int signal, char ret_why[OPENSM_WHY])
 {
         switch (s->opensm_reload) {
-        case RELOAD_SYSTEMD:
+        case OPENSM_RELOAD_SYSTEMD:
                 return signal_unit(s->opensm_unit, signal, ret_why);
-        case RELOAD_PIDFILE:
+        case OPENSM_RELOAD_PIDFILE:
                 return signal_pidfile(s->opensm_pidfile, signal, ret_why);
-        case RELOAD_PID:
+        case OPENSM_RELOAD_PID:
                 return signal_one((int) s->opensm_pid, signal, ret_why);
-        case RELOAD_NOT_SET:
+        case OPENSM_RELOAD_NOT_SET:
                 break;
         }
         return explain(ret_why, -EINVAL, "opensm.reload is not set");

@@ -62,7 +62,7 @@ static int how_it_ended(pid_t pid)
 START_TEST(test_opensm_is_told)
 {
         pid_t pid = start("opensm");
-        struct settings s = { .opensm_reload = RELOAD_PID, .opensm_pid = (unsigned) pid };
+        struct settings s = { .opensm_reload = OPENSM_RELOAD_PID, .opensm_pid = (unsigned) pid };
 
         ck_assert_int_eq(opensm_process_signal(&s, 0, why), 0);
         ck_assert_int_eq(waitpid(pid, NULL, WNOHANG), 0);
@@ -77,7 +77,7 @@ END_TEST
 START_TEST(test_others_are_not)
 {
         pid_t pid = start("opensmd");
-        struct settings s = { .opensm_reload = RELOAD_PIDFILE, .opensm_pidfile = path_of("pid") };
+        struct settings s = { .opensm_reload = OPENSM_RELOAD_PIDFILE, .opensm_pidfile = path_of("pid") };
         char text[32];
 
         (void) snprintf(text, sizeof(text), "%d\n", (int) pid);
@@ -94,7 +94,7 @@ END_TEST
 START_TEST(test_not_permitted)
 {
         pid_t pid = start("opensm"), child;
-        struct settings s = { .opensm_reload = RELOAD_PID, .opensm_pid = (unsigned) pid };
+        struct settings s = { .opensm_reload = OPENSM_RELOAD_PID, .opensm_pid = (unsigned) pid };
 
         fflush(NULL);
         child = geteuid() == 0 ? fork() : -1;
@@ -112,7 +112,7 @@ END_TEST
 
 START_TEST(test_pidfile)
 {
-        struct settings s = { .opensm_reload = RELOAD_PIDFILE, .opensm_pidfile = path_of("pidfile") };
+        struct settings s = { .opensm_reload = OPENSM_RELOAD_PIDFILE, .opensm_pidfile = path_of("pidfile") };
         static const char *const bad[] = { "", "\n", "0\n", "1\n", "-1\n", "x\n", "12 34\n", "99999999999\n" };
         pid_t pid = start("opensm");
         char text[32];
@@ -134,7 +134,7 @@ END_TEST
 START_TEST(test_long_path)
 {
         char path[3000] = "/nonexistent/", expected[3100];
-        struct settings s = { .opensm_reload = RELOAD_PIDFILE, .opensm_pidfile = path };
+        struct settings s = { .opensm_reload = OPENSM_RELOAD_PIDFILE, .opensm_pidfile = path };
 
         for (size_t i = strlen(path); i < sizeof(path) - 1; i++)
                 path[i] = i % 2 ? '/' : 'p';
@@ -276,7 +276,7 @@ static pid_t start_systemd(void)
 
 static int signal_unit(const char *unit, int number)
 {
-        struct settings s = { .opensm_reload = RELOAD_SYSTEMD };
+        struct settings s = { .opensm_reload = OPENSM_RELOAD_SYSTEMD };
 
         s.opensm_unit = unit;
         return opensm_process_signal(&s, number, why);
@@ -314,7 +314,7 @@ END_TEST
 
 START_TEST(test_no_systemd)
 {
-        struct settings s = { .opensm_reload = RELOAD_SYSTEMD, .opensm_unit = "opensm.service" };
+        struct settings s = { .opensm_reload = OPENSM_RELOAD_SYSTEMD, .opensm_unit = "opensm.service" };
 
         ck_assert_int_eq(setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path=/nonexistent/bus", 1), 0);
         ck_assert_int_eq(opensm_process_signal(&s, SIGHUP, why), -ENOENT);

@@ -96,16 +96,16 @@ START_TEST(opensm_writer)
 
         ck_assert_int_eq(s->writer, WRITER_OPENSM);
         ck_assert_str_eq(s->opensm_partitions_conf, "/etc/opensm/partitions.conf");
-        ck_assert_int_eq(s->opensm_reload, RELOAD_SYSTEMD);
+        ck_assert_int_eq(s->opensm_reload, OPENSM_RELOAD_SYSTEMD);
         ck_assert_str_eq(s->opensm_unit, "opensm@0x1.service");
         ck_assert_str_eq(s->opensm_config, "/etc/opensm/opensm.conf");
         s = accept("opensm: {reload: pidfile:/run/opensm.pid, mirror: /etc/opensm/partitions.conf}\n");
         ck_assert_int_eq(s->writer, WRITER_DIRECT);
-        ck_assert_int_eq(s->opensm_reload, RELOAD_PIDFILE);
+        ck_assert_int_eq(s->opensm_reload, OPENSM_RELOAD_PIDFILE);
         ck_assert_str_eq(s->opensm_pidfile, "/run/opensm.pid");
         ck_assert_str_eq(s->opensm_mirror, "/etc/opensm/partitions.conf");
         s = accept("writer: opensm\nopensm: {partitions_conf: /p, reload: pid:2147483647}\n");
-        ck_assert_int_eq(s->opensm_reload, RELOAD_PID);
+        ck_assert_int_eq(s->opensm_reload, OPENSM_RELOAD_PID);
         ck_assert_uint_eq(s->opensm_pid, 2147483647);
 }
 END_TEST
