@@ -302,8 +302,8 @@ static const struct {
         const char *way_out, *them; /* before and after "it" or "them"; `them` NULL: without either */
         bool can_vouch;
 } reasons[HELD_N_REASONS] = {
-        [HELD_NEVER_READ] = { " has never answered for its P_Key table", false, " (link up)", NULL, REPAIR, UNPLUGGED, true },
-        [HELD_UNANSWERED] = { " has not answered for its P_Key table", true, " (link up)", NULL, REPAIR, UNPLUGGED, true },
+        [HELD_NEVER_READ] = { " has never answered a query for its P_Key table", false, " (link up)", NULL, REPAIR, UNPLUGGED, true },
+        [HELD_UNANSWERED] = { " has not answered a query for its P_Key table", true, " (link up)", NULL, REPAIR, UNPLUGGED, true },
         [HELD_UNCONFIRMED] = { " has not confirmed a write to its P_Key table", true, "", NULL, REPAIR, UNPLUGGED, true },
         [HELD_SILENT] = { " has not answered", true, " (link up)", " (link up), and its P_Key table was never read", REPAIR,
                           UNPLUGGED, true },

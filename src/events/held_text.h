@@ -44,7 +44,7 @@ const char *held_partition(const struct held_context *context, uint16_t base);
 
 /* `base 0x0010 (partition "storage") is held: node7/1 gets it when nodeA/1 is known not to hold it` */
 void held_add_headline(const struct held_context *context, const struct held *h, struct text *t);
-/* "nodeA/1 (0x...) has not answered for its P_Key table since 2026-11-20 23:14 (link up)" */
+/* "nodeA/1 (0x...) has not answered a query for its P_Key table since 2026-11-20 23:14 (link up)" */
 void held_add_reason(const struct held_context *context, const struct held_by *by, struct text *t);
 /* "repair or unplug it; or, if you are certain that it holds nothing: pkeyctl forget 0x...", for all ports of this base with
  * this reason. */

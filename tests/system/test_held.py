@@ -74,7 +74,7 @@ def the_base(data):
 def check_words(fabric, text, where):
     forget = "pkeyctl forget " + guid_of(fabric, A)
     for words in ('base 0x0010 (partition "storage") is held: %s' % C, "gets it when %s" % A, "is known not to hold it",
-                  "has not answered for its P_Key table", "way out: repair or unplug it", forget):
+                  "has not answered a query for its P_Key table", "way out: repair or unplug it", forget):
         check(words in text, "'%s' is not in %s:" % (words, where), text)
 
 
@@ -87,7 +87,7 @@ def test_forget():
         check_equal(vouches(f), [], "vouches on a fresh host")
         check_equal(f.pkeyctl("show", "vouches").expect(0).out, "there are no vouches\n", "the same in words")
         r = f.pkeyctl("forget", A, "--yes").expect(0)
-        check(A in r.out and "has never answered for its P_Key table" in r.out and "may hold any P_Key" in r.out,
+        check(A in r.out and "has never answered a query for its P_Key table" in r.out and "may hold any P_Key" in r.out,
               "what is forgotten is not named:", r)
         check("is assumed to have no P_Key" in r.out, "what that means is not said:", r)
         (v,) = vouches(f)

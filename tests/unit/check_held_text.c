@@ -199,10 +199,10 @@ START_TEST(reasons)
                 enum held_reason reason;
                 const char *since, *lasting;
         } cases[] = {
-                { HELD_NEVER_READ, " has never answered for its P_Key table (link up)",
-                  " has never answered for its P_Key table (link up)" },
-                { HELD_UNANSWERED, " has not answered for its P_Key table since T1799996339 (link up)",
-                  " has not answered for its P_Key table for 1 h 1 min (link up)" },
+                { HELD_NEVER_READ, " has never answered a query for its P_Key table (link up)",
+                  " has never answered a query for its P_Key table (link up)" },
+                { HELD_UNANSWERED, " has not answered a query for its P_Key table since T1799996339 (link up)",
+                  " has not answered a query for its P_Key table for 1 h 1 min (link up)" },
                 { HELD_UNCONFIRMED, " has not confirmed a write to its P_Key table since T1799996339",
                   " has not confirmed a write to its P_Key table for 1 h 1 min" },
                 { HELD_SILENT, " has not answered since T1799996339 (link up)",
@@ -420,7 +420,7 @@ START_TEST(logged_when_it_changes)
 {
         static const char unanswered[] =
                 "base 0x0001 is held: host/1 gets it when host/1 is known not to hold it; host/1 (0x0000000000000101) has not answered "
-                "for its P_Key table for 1 h 0 min (link up); way out: repair or unplug it (pkeyd waits for an unplugged port only for absent_hold); "
+                "a query for its P_Key table for 1 h 0 min (link up); way out: repair or unplug it (pkeyd waits for an unplugged port only for absent_hold); "
                 "or, if you are certain that it holds nothing: pkeyctl forget 0x0000000000000101";
         struct subnet *s = read_all_but_the_first(0);
         const struct log_entry *e;
