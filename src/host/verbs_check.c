@@ -223,7 +223,7 @@ static void report_right(struct verbs_check *v, uint32_t n, struct log *log)
         for (uint32_t i = 0; i < v->n_ports; i++)
                 v->ports[i].reported = 0;
         log_add(log, LOG_EVENT_KERNEL_VERIFIED, &(struct log_about) { .generation = v->generation->number },
-                "generation %" PRIu64 ": the kernel's own tables agree on %u port%s of this host", v->generation->number, n,
+                "generation %" PRIu64 ": the kernel's P_Key tables match the policy on %u port%s of this host", v->generation->number, n,
                 text_plural(n));
 }
 

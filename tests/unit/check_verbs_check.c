@@ -38,7 +38,7 @@ START_TEST(agrees)
         pass(10 * S);
         ck_assert_uint_eq(n_reads, 1);
         ck_assert_uint_eq(count_logged(LOG_EVENT_KERNEL_VERIFIED), 1);
-        expect_logged(LOG_EVENT_KERNEL_VERIFIED, "generation 1: the kernel's own tables agree on 1 port of this host");
+        expect_logged(LOG_EVENT_KERNEL_VERIFIED, "generation 1: the kernel's P_Key tables match the policy on 1 port of this host");
         ck_assert_uint_eq(last_logged(LOG_EVENT_KERNEL_VERIFIED)->generation, 1);
         pass(3000 * S);
         ck_assert_uint_eq(n_reads, 1);
@@ -129,7 +129,7 @@ START_TEST(right_at_once)
 
         expect(ENFORCE, POLICY_1);
         see();
-        logs(LOG_EVENT_KERNEL_VERIFIED, "agree on 1 port");
+        logs(LOG_EVENT_KERNEL_VERIFIED, "match the policy on 1 port");
         ck_assert_uint_eq(verbs_check_due(v), USEC_INFINITY);
         ck_assert(!asks(&at));
         now += 10 * S;
@@ -174,7 +174,7 @@ START_TEST(kernel_lacks_an_entry)
         logs_nothing();
         table[0].v = 0xffff;
         see();
-        logs(LOG_EVENT_KERNEL_VERIFIED, "agree");
+        logs(LOG_EVENT_KERNEL_VERIFIED, "match");
         see();
         logs_nothing();
         done();
@@ -204,7 +204,7 @@ START_TEST(kernel_lacks_it_again)
                 logs(LOG_EVENT_KERNEL_DIFFERS, "0xffff at index 0");
                 table[0].v = 0xffff;
                 see();
-                logs(LOG_EVENT_KERNEL_VERIFIED, "agree");
+                logs(LOG_EVENT_KERNEL_VERIFIED, "match");
                 now += 10 * S;
         }
         done();
@@ -282,7 +282,7 @@ START_TEST(changed)
 
         expect(ENFORCE, POLICY_1);
         see();
-        logs(LOG_EVENT_KERNEL_VERIFIED, "agree");
+        logs(LOG_EVENT_KERNEL_VERIFIED, "match");
         now += 5 * S;
         verbs_check_changed(v, now, (struct guid) {0xdead});
         ck_assert_uint_eq(verbs_check_due(v), USEC_INFINITY);
