@@ -251,7 +251,7 @@ static void on_undo(struct control *c, const struct control_event *event)
                 confirm_undo(c, event);
                 return;
         }
-        reload_withdraw(c, "undo was called before it came into force");
+        reload_withdraw(c, "it was undone before it came into force");
         confirm_withdrawn(c, event->asked.request);
 }
 

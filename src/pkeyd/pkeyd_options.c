@@ -57,7 +57,7 @@ int options_parse(struct arena *a, int argc, char *argv[], struct options *ret)
         int r = command_line_read(&line, argc, argv, &findings, &o, NULL);
 
         if (r >= 0 && r < argc)
-                r = findings_error(&findings, FINDING_USAGE, "a policy is given with --policy",
+                r = findings_error(&findings, FINDING_USAGE, "name the policy with --policy",
                                    "unexpected argument '%s'", argv[r]);
         if (r >= 0)
                 r = fabric_init(a, o.fabric_name, "--fabric", &findings, &o.fabric);

@@ -44,7 +44,7 @@ static int parse_options(struct arena *a, int argc, char *argv[], struct options
         int r = command_line_read(&line, argc, argv, &findings, &o, NULL);
 
         if (r >= 0 && r < argc)
-                r = findings_error(&findings, FINDING_USAGE, "the file is given with --config", "unexpected argument '%s'", argv[r]);
+                r = findings_error(&findings, FINDING_USAGE, "name the file with --config", "unexpected argument '%s'", argv[r]);
         if (r >= 0)
                 r = fabric_init(a, o.fabric_name, "--fabric", &findings, &o.fabric);
         if (r < 0) {
