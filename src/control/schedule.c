@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "control/schedule.h"
 
-#include "util/cleanup.h"
 #include "control/backoff.h"
+#include "util/macros.h"
 
 #define WAIT_FOR_PORT (3 * USEC_PER_SEC)    /* between two queries of a port that is down */
 #define EVENT_SOON    (300 * USEC_PER_MSEC) /* the sweep after an event of a local port */

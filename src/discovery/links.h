@@ -14,7 +14,7 @@
  */
 
 #include "ib/types.h"
-#include "util/cleanup.h"
+#include "util/macros.h"
 
 #define DISCOVERY_MAX_LINKS          (1u << 20)
 #define DISCOVERY_MAX_NEIGHBORS_SIZE (64u << 20) /* of OpenSM's file: some 600,000 links */

@@ -19,8 +19,8 @@
  */
 
 #include "ib/types.h"
-#include "util/cleanup.h"
 #include "util/findings.h"
+#include "util/macros.h"
 
 #define M_KEYS_MAX_FILE_SIZE (8u << 20) /* some 200,000 ports */
 

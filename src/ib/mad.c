@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "ib/field.h"
-#include "util/cleanup.h"
+#include "util/macros.h"
 
 #define MAD_BASE_VERSION      1
 #define PERMISSIVE_LID        0xffff

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "util/cleanup.h"
+#include "util/macros.h"
 
 struct multicast_parameters multicast_ipoib_default(void)
 {

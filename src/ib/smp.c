@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "ib/field.h"
-#include "util/cleanup.h"
+#include "util/macros.h"
 
 #define CAPABILITY_IS_SM (1u << 1) /* IBA 1.5, 14.2.5.6 */
 #define PHYSICAL_STATE_LINK_UP 5 /* IBA 1.5, 14.2.5.6 */

@@ -24,7 +24,7 @@
  */
 
 #include "ib/types.h"
-#include "util/cleanup.h"
+#include "util/macros.h"
 
 /* What is known of a port's level in one base: has <= the level <= may. */
 struct bounds {

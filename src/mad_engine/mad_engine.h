@@ -33,7 +33,7 @@
  */
 
 #include "ib/mad.h"
-#include "util/cleanup.h"
+#include "util/macros.h"
 
 struct mad_engine;
 

@@ -13,7 +13,7 @@
  */
 
 #include "ib/mad.h"
-#include "util/cleanup.h"
+#include "util/macros.h"
 
 /* How often a request of a stage is sent again before its port counts as unreachable. On a fabric that loses one MAD in five, one
  * request in 80,000 fails; a dead port costs 11.5 s at the default timeout, once in a survey. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "mad_engine/window.h"
 
-#include "util/cleanup.h"
+#include "util/macros.h"
 
 #define WINDOW_START   16
 #define WINDOW_MINIMUM 4

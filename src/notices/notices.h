@@ -30,7 +30,7 @@
 
 #include "ib/sa.h"
 #include "mad_engine/stage.h"
-#include "util/cleanup.h"
+#include "util/macros.h"
 
 #define NOTICES_MAX_QUEUED 256
 

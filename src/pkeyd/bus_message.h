@@ -10,8 +10,8 @@
 #include <systemd/sd-bus.h>
 
 #include "pkeyd/violation_list.h"
-#include "util/cleanup.h"
 #include "util/findings.h"
+#include "util/macros.h"
 
 #define BUS_FINDING "(suusssss)" /* file, line, column, severity, code, text, hint, source line */
 

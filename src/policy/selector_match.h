@@ -11,7 +11,7 @@
 #include "pins/claims.h"
 #include "policy/selector.h"
 #include "subnet/known.h"
-#include "util/cleanup.h"
+#include "util/macros.h"
 
 #define MATCHER_HINTS 50 /* searches for similar names, which take time */
 

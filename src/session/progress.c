@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "shell/shell.h"
-#include "util/cleanup.h"
+#include "util/macros.h"
 
 #define SHOW_AFTER (1 * USEC_PER_SEC)
 #define BAR_WIDTH  ((int) sizeof(bar) - 1)

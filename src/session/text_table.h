@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "util/cleanup.h"
+#include "util/macros.h"
 
 struct text_table {
         struct libscols_table *scols;

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "util/cleanup.h"
+#include "util/macros.h"
 #include "util/text.h"
 #include "util/vector.h"
 

@@ -6,7 +6,7 @@
 #include <net/if_arp.h>
 #include <string.h>
 
-#include "util/cleanup.h"
+#include "util/macros.h"
 
 /* The number in a file of one interface; -1: there is no such file, or no number in it. */
 static long read_number(const char *net, const char *interface, const char *file)

@@ -7,7 +7,7 @@
 #include <sys/uio.h>
 
 #include "shell/fabric.h"
-#include "util/cleanup.h"
+#include "util/macros.h"
 
 #define JOURNAL_FIELDS_MAX 48
 

@@ -10,7 +10,7 @@
 #include "discovery/links.h"
 #include "shell/file.h"
 #include "shell/user.h"
-#include "util/cleanup.h"
+#include "util/macros.h"
 
 void secret_done(struct secret *s)
 {

@@ -10,7 +10,7 @@
 
 #include "ib/smp.h"
 #include "shell/shell.h"
-#include "util/cleanup.h"
+#include "util/macros.h"
 
 #define CA_NAME_SIZE 64
 

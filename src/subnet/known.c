@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "util/cleanup.h"
+#include "util/macros.h"
 #include "util/vector.h"
 
 #define DAY         86400u

@@ -16,7 +16,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 
-#include "util/cleanup.h"
+#include "util/macros.h"
 
 struct arena;
 

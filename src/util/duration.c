@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "util/cleanup.h"
+#include "util/macros.h"
 
 const char *duration_problem(const char *text, uint64_t *ret)
 {

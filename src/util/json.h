@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "util/cleanup.h"
+#include "util/macros.h"
 
 static inline void json_decref_p(json_t **j)
 {

@@ -4,7 +4,6 @@ libpkeyd_core_la_SOURCES += \
 	src/util/arena.h \
 	src/util/base64.c \
 	src/util/base64.h \
-	src/util/cleanup.h \
 	src/util/duration.c \
 	src/util/duration.h \
 	src/util/file_report.c \
@@ -17,6 +16,7 @@ libpkeyd_core_la_SOURCES += \
 	src/util/hash_index.h \
 	src/util/json.c \
 	src/util/json.h \
+	src/util/macros.h \
 	src/util/nearest.c \
 	src/util/nearest.h \
 	src/util/scan.c \

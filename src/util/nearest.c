@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "util/cleanup.h"
+#include "util/macros.h"
 
 static int folded(char c)
 {

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "util/cleanup.h"
+#include "util/macros.h"
 
 bool scan_blanks(struct scan *s)
 {

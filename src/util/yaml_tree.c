@@ -5,7 +5,7 @@
 #include <string.h>
 #include <yaml.h>
 
-#include "util/cleanup.h"
+#include "util/macros.h"
 #include "util/nearest.h"
 #include "util/text.h"
 

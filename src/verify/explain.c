@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "util/cleanup.h"
+#include "util/macros.h"
 
 int explain_table_make(struct arena *a, const struct p_key *entries, uint32_t n, struct explain_table *ret)
 {

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "util/cleanup.h"
+#include "util/macros.h"
 
 uint64_t violation_counter_maximum(unsigned bits)
 {

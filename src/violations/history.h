@@ -18,7 +18,7 @@
  */
 
 #include "policy/policy.h"
-#include "util/cleanup.h"
+#include "util/macros.h"
 
 #define HISTORY_MAX_CHANGES    65536
 #define HISTORY_MAX_GONE       16384

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "violations/phrase.h"
 
-#include "util/cleanup.h"
+#include "util/macros.h"
 
 struct phrase phrase_number(uint64_t n)
 {

@@ -3,7 +3,7 @@
 
 #include <assert.h>
 
-#include "util/cleanup.h"
+#include "util/macros.h"
 #include "violations/violations.h"
 
 /* Turns that are late by less are made up for; what is more makes the round longer. */

@@ -40,8 +40,8 @@
 
 #include "ib/sa.h"
 #include "subnet/observed.h"
-#include "util/cleanup.h"
 #include "util/hash.h"
+#include "util/macros.h"
 
 #define VIOLATIONS_MAX_RECORDS 65536
 #define VIOLATIONS_STORM_PORTS 16

@@ -23,7 +23,7 @@
 
 #include "subnet/known.h"
 #include "subnet/observed.h"
-#include "util/cleanup.h"
+#include "util/macros.h"
 #include "verify/verify.h"
 
 enum watch_kind {

@@ -21,7 +21,7 @@
 #include "mad_engine/mad_engine.h"
 #include "mad_engine/stage.h"
 #include "settings/settings.h"
-#include "util/cleanup.h"
+#include "util/macros.h"
 
 #define DURATION    (4 * USEC_PER_SEC) /* enough for some timeouts to pass */
 #define MADS        300000             /* more than any of them carries in that time */

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "util/cleanup.h"
+#include "util/macros.h"
 
 void fabsim_init(struct fabsim *f)
 {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "sim.h"
-#include "util/cleanup.h"
+#include "util/macros.h"
 #include "util/vector.h"
 
 static void store_clear(struct sim_store *store)

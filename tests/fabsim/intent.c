@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "sim.h"
-#include "util/cleanup.h"
+#include "util/macros.h"
 
 /* --- making ---------------------------------------------------------------------------------------------------------- */
 

@@ -19,7 +19,7 @@
 #include <string.h>
 
 #include "sim.h"
-#include "util/cleanup.h"
+#include "util/macros.h"
 
 #define SLACK (2 * USEC_PER_SEC) /* times in records are seconds */
 #define EPOCH UINT64_C(1700000000) /* see post() in process.c */

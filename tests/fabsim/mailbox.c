@@ -23,7 +23,7 @@
 
 #include "sim.h"
 #include "records/lease_json.h"
-#include "util/cleanup.h"
+#include "util/macros.h"
 
 #define INTERVAL   (500 * USEC_PER_MSEC)
 #define SPARE      30u /* as in forward.c: seconds that a caller waits in addition to what it asked for */

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "sim.h"
-#include "util/cleanup.h"
+#include "util/macros.h"
 
 struct table_record *observer_table(struct sim *s, struct fabsim_place at)
 {

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "sim.h"
-#include "util/cleanup.h"
+#include "util/macros.h"
 
 enum opensm_event {
         OPENSM_READS,   /* x: head */

@@ -12,7 +12,7 @@
 
 #include "sim.h"
 #include "../unit/fail_alloc.h"
-#include "util/cleanup.h"
+#include "util/macros.h"
 
 #define MAX_SLOTS 1024 /* requests that an engine may ever have memory for here */
 

@@ -47,7 +47,7 @@
 
 #include "knowledge/held.h"
 #include "sim.h"
-#include "util/cleanup.h"
+#include "util/macros.h"
 
 static bool may_enforce(const struct sim *s, struct fabsim_place p)
 {

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "sim.h"
-#include "util/cleanup.h"
+#include "util/macros.h"
 
 #define SALT UINT64_C(0x7363656e6500018d) /* with it no history that tests/fabsim/seeds had before is one of these */
 #define LIE_SALT UINT64_C(0x6c69617273000529) /* likewise, for histories with lies */

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "sim.h"
-#include "util/cleanup.h"
+#include "util/macros.h"
 
 #define STATUS_BUSY    1
 #define STATUS_REFUSED 0x1c /* invalid attribute or modifier */

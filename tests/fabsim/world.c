@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "sim.h"
-#include "util/cleanup.h"
+#include "util/macros.h"
 
 #define MAX_HOSTS_NAMED 99
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "util/cleanup.h"
+#include "util/macros.h"
 
 #define MAX_SIZE 65536
 #define MAX_CUTS 64

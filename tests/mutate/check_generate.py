@@ -20,7 +20,7 @@ LOADER = importlib.machinery.SourceFileLoader("mutate", os.path.join(HERE, "muta
 mutate = importlib.util.module_from_spec(importlib.util.spec_from_loader("mutate", LOADER))
 LOADER.exec_module(mutate)
 
-REAL = ("src/plan/plan.c", "src/apply/apply.c", "src/opensm_writer/opensm_writer.c", "src/policy/hostlist.c", "src/util/cleanup.h",
+REAL = ("src/plan/plan.c", "src/apply/apply.c", "src/opensm_writer/opensm_writer.c", "src/policy/hostlist.c", "src/util/macros.h",
         "src/ib/smp.c")
 
 

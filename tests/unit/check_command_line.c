@@ -7,7 +7,7 @@
 #include "findings_fixture.h"
 #include "ib/types.h"
 #include "shell/command_line.h"
-#include "util/cleanup.h"
+#include "util/macros.h"
 
 struct options {
         const char *file;

@@ -2,8 +2,8 @@
 #include <check.h>
 #include <stdlib.h>
 
-#include "util/cleanup.h"
 #include "util/duration.h"
+#include "util/macros.h"
 
 static const struct {
         const char *text, *problem; /* NULL: none */

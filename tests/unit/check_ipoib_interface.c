@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 #include "shell/ipoib_interface.h"
-#include "util/cleanup.h"
+#include "util/macros.h"
 
 static char root[] = "/tmp/check-ipoib-XXXXXX";
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "opensm/opensm_numbers.h"
-#include "util/cleanup.h"
+#include "util/macros.h"
 
 /* ---- numbers --------------------------------------------------------------------------------------------------- */
 

@@ -11,7 +11,7 @@
 #include "shell/file.h"
 #include "shell/secret.h"
 #include "shell/user.h"
-#include "util/cleanup.h"
+#include "util/macros.h"
 
 #define CONTENT "0x5ec4e75ec4e75ec4\n"
 

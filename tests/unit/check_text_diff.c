@@ -5,7 +5,7 @@
 
 #include "arena_fixture.h"
 #include "shell/text_diff.h"
-#include "util/cleanup.h"
+#include "util/macros.h"
 
 static size_t length;
 

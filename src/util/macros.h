@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Scope-bound ownership: a variable frees what it owns when it goes out of scope, unless the value was stolen. And macros that all
- * folders use. */
+/*
+ * Macros and small functions that all folders use:
+ *
+ *     cleanup     a variable frees what it owns when it goes out of scope, unless the value was stolen
+ *     words       of the values of an enum
+ *     order       comparing, sorting, searching in sorted arrays
+ *     digits
+ */
 
 #include <stdint.h>
 #include <stdio.h>
