@@ -258,7 +258,7 @@ const char *reconcile_frozen_text(struct arena *a, const struct reconciled *r, u
                             label, s->ports[port].guid.v, freeze_reason(r->desired->frozen[port]), entries);
 }
 
-/* Not those whose tables a command did not ask for. */
+/* Skips ports that were not queried, because the command does not show their tables. */
 static void report_frozen(const struct reconciled *out, const struct observed *observed, struct findings *findings)
 {
         const struct subnet *s = out->desired->subnet;

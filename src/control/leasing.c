@@ -140,7 +140,8 @@ static bool is_stranger(const struct policy *policy, const struct lease_caller *
         return true;
 }
 
-/* What is passed on is stored, so strangers may not ask as often as they like. A stranger may be one by an old policy only. */
+/* A request that is passed on is stored in etcd, so the rate of those of strangers is limited. They are not refused: the policy of
+ * this host may be older than that of the writer. */
 static int pass_on(struct control *c, const struct lease_request *q, struct findings *findings)
 {
         if (c->in_force && is_stranger(c->in_force->policy, &q->by)) {

@@ -188,8 +188,8 @@ static void take_changed(struct control *c, struct remembered *changed)
                 sync_will_store(c, g);
 }
 
-/* What this head node wanted to store about generations is not what happened. If the store could not be read before, or a change
- * was copied to this host and reloaded, the candidate may be the same. */
+/* Puts the generation of the other head node in force here, and drops what this one wanted to store about generations. The two
+ * generations may have the same policy: if the store could not be read before, or a change was copied to this host and reloaded. */
 static void adopt(struct control *c, struct generation *g)
 {
         bool is_same = is_in_force(c, g->number, g->policy_bytes, g->n_policy_bytes);

@@ -266,7 +266,8 @@ static const char *discovery_problem(const struct control *c, int r)
                                              : "this host's own port did not answer discovery";
 }
 
-/* The snapshot before it may be of the other fabric, too: another process may have stored since which fabric is its own. */
+/* Ends the sweep in pkeyd. Drops the snapshot before it, too: it may be of the other fabric, if another process has stored since
+ * which fabric is its own. */
 static void leave_fabric(struct control *c)
 {
         control_set_status(c, "%s leads to another fabric, of which pkeyd knows no port; nothing is written", c->port_name);
@@ -279,7 +280,7 @@ static void leave_fabric(struct control *c)
         sweep_end(c, SWEEP_FAILED);
 }
 
-/* Otherwise the ports of the other fabric would be stored as absent. */
+/* Ends the sweep: otherwise the ports that pkeyd knows, which are in another fabric, would be stored as absent. */
 static void refuse_fabric(struct control *c)
 {
         if (control_serves(c)) {

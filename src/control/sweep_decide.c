@@ -53,7 +53,7 @@ static void refuse_as_guest(struct control *c)
         c->in_force->is_off_file = true;
 }
 
-/* The candidate comes into force. Where it is not written, it changes for nobody who can talk to whom. */
+/* The candidate comes into force. If this host does not write, who can talk to whom does not change because of it. */
 static void accept(struct control *c, struct findings *findings)
 {
         if (control_writes(c, c->sweep.generation))

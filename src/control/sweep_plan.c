@@ -260,7 +260,7 @@ static void note_membership(const struct reach_names *names, const struct change
                                     plural, before, after);
 }
 
-/* A change that connects and disconnects no pair of ports. */
+/* For a change that neither connects nor disconnects a pair of ports: notes who joins and leaves which partition. */
 static void note_memberships(struct control *c, const struct reach_names *names, const struct reach_changes *reach,
                              struct findings *to)
 {

@@ -145,7 +145,7 @@ static bool is_local_leaf_unknown(const struct discovery *d, const struct discov
         return port != DISCOVERY_NONE && &d->agents[d->ports[port].agent] == a && d->ports[port].link != LINK_UP;
 }
 
-/* NodeDescription apart, which any agent of the node can supply. */
+/* Ignores whether it has NodeDescription, which any agent of the node can supply. */
 static bool is_incomplete(const struct discovery *d, const struct discovery_agent *a)
 {
         return !a->has_port_info || (is_switch(a) && (!a->has_switch_info || is_local_leaf_unknown(d, a)));

@@ -125,7 +125,7 @@ bool generation_equal(const struct generation *a, const struct generation *b)
                m_keys_equal(a->m_keys, b->m_keys) && a->sm_key == b->sm_key;
 }
 
-/* Which hosts of a selector are not in the fabric is the same in each line. */
+/* That hosts of a selector are not in the fabric is one finding, whichever lines have the selector. */
 static uint64_t digest_finding(const struct finding *f)
 {
         bool is_anywhere = f->code == FINDING_SELECTOR_PARTIAL;

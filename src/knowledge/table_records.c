@@ -82,8 +82,8 @@ static void put_record(const struct knowledge_record *r, const char *boot, struc
         store_put_json(t, key.text, record_to_json(r, boot));
 }
 
-/* When a table was last read, or its port last seen, is needed only when that ends: so a sweep that changes nothing stores
- * nothing. */
+/* The times of the last read and of the last presence are stored when the table is no longer read, or the port no longer there:
+ * until then table/discovery stands for them, and a sweep that changes nothing stores nothing else. */
 static bool must_be_stored(const struct knowledge_record *r)
 {
         return !r->is_stored || r->presence != r->stored_presence || (r->stored_fresh && !r->fresh) ||

@@ -6,7 +6,7 @@
 
 #include "opensm/leaf_filter.h"
 
-/* The transition begins with those of these entries that pass the filter. */
+/* The transition begins with the entries that pass the filter; where only the limited one passes, a full one becomes limited. */
 static int begin_with_passing(struct arena *a, const struct p_key *entries, uint16_t capacity, const struct opensm_filter *f,
                               struct opensm_transition *transition)
 {

@@ -337,7 +337,8 @@ static const char *add_candidates(struct candidates *c, const struct typed_line 
 
 DEFINE_COMPARE(candidate_compare, struct candidate, strcmp(a->word, b->word) ?: strcmp(a->about ?: "", b->about ?: ""))
 
-/* Of too many, the last one stays: so what all printed ones begin with is what all begin with. */
+/* If there are too many, prints the first ones and the last one, because shells insert what all printed ones begin with: so that is
+ * what all candidates begin with. */
 static void print_candidates(struct candidates *c)
 {
         size_t n = 0;

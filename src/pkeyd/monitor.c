@@ -99,7 +99,7 @@ static void drop_learned(struct monitor *m)
         m->learn_due = USEC_INFINITY;
 }
 
-/* Without memory the texts are shorter. when: what changed last did so then. before: the generation that was in force until now,
+/* If out of memory, the texts are shorter. when: the time of the last change. before: the generation that was in force until now,
  * or NULL. */
 static void learn(struct monitor *m, usec_t when, const struct generation *before)
 {

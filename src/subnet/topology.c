@@ -309,7 +309,7 @@ static void parse_port(struct parser *ps, struct scan t)
 
 /* --- all lines ---------------------------------------------------------------------------------------------------- */
 
-/* Parses "switchguid=0x2c903(2c903)" behind the '='. */
+/* Parses "switchguid=0x2c903(2c903)" after the '='. */
 static void parse_guid_line(struct parser *ps, struct scan t)
 {
         ps->where = NOT_IN_NODE;

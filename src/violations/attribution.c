@@ -12,7 +12,7 @@
 
 /* --- memberships and their changes ---------------------------------------------------------------------------------- */
 
-/* What the policy in force gives it in the partition of the P_Key; *ret only if that is known. */
+/* What the policy in force gives the host in the partition of the P_Key; *ret is set only if that is known. */
 static bool find_membership(const struct facts *f, const struct violation_host *host, enum membership *ret)
 {
         uint32_t port = attribution_find_host(f->input, host);

@@ -115,7 +115,7 @@ static const char *storm_verb(const struct facts *f)
         return "counted";
 }
 
-/* Then a notice gives the node that was to receive the packet, if it gives one. */
+/* Returns whether a notice does not name the sender: then the node that it names, if any, is the receiver. */
 static bool is_of_unknown_sender(const struct facts *f)
 {
         return violation_source_is_notice(f->record->source) && !f->out->names_sender;

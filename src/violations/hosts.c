@@ -64,7 +64,7 @@ int violation_compare_hosts(const struct violation_host *a, const struct violati
                strcmp(a->at_switch ?: "", b->at_switch ?: "");
 }
 
-/* What is known of one port of a host need not be true of the others. */
+/* Returns whether this is the only port of its host: what is known of one port need not be true of another one. */
 static bool is_only_port(const struct subnet *s, uint32_t port)
 {
         const struct subnet_port *p = &s->ports[port];

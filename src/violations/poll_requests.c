@@ -170,7 +170,7 @@ static bool request_clear(struct violation_poll *p, struct poll_target *t, enum 
         return true;
 }
 
-/* The node that is at the LID, or the port through which it forwards to the host that is plugged into this one. */
+/* Queries which node is at the LID, or through which port the switch forwards to the host that is plugged into this port. */
 static bool request_check(struct violation_poll *p, struct poll_target *t, enum violation_source source,
                           struct mad_request *ret)
 {
