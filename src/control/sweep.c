@@ -134,7 +134,7 @@ static int record_freed(struct control *c, const struct observed *now)
         for (uint32_t i = 0; i < now->subnet->n_ports; i++)
                 if (before->tables[i].source == TABLE_ASSUMED)
                         before->tables[i].source = TABLE_READ; /* at an earlier time */
-        r = sweep_record_freed(c) ?: index_memory_learn_written(c->indexes, before, now, desired);
+        r = sweep_record_freed(c) ?: index_memory_note_changes(c->indexes, before, now, desired);
         return r < 0 ? r : record_freed_of_open_writes(c, before, now);
 }
 

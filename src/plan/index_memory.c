@@ -157,8 +157,8 @@ int index_memory_note_open(struct index_memory *m, struct guid node_guid, uint8_
 }
 
 /* want NULL: every entry that disappeared was lost. */
-static int learn_table(struct index_memory *m, const struct subnet *s, uint32_t port, const struct observed_table *before,
-                       const struct observed_table *after, const struct desired_port *want)
+static int note_table(struct index_memory *m, const struct subnet *s, uint32_t port, const struct observed_table *before,
+                      const struct observed_table *after, const struct desired_port *want)
 {
         const struct subnet_port *p = &s->ports[port];
         int r = 0;
@@ -173,13 +173,13 @@ static int learn_table(struct index_memory *m, const struct subnet *s, uint32_t 
         return r;
 }
 
-int index_memory_learn_written(struct index_memory *m, const struct observed *before, const struct observed *after,
-                               const struct desired *desired)
+int index_memory_note_changes(struct index_memory *m, const struct observed *before, const struct observed *after,
+                              const struct desired *desired)
 {
         int r = 0;
 
         for (uint32_t i = 0, j = 0; r == 0 && observed_next_common(after, before, &i, &j); i++, j++)
-                r = learn_table(m, after->subnet, i, &before->tables[j], &after->tables[i], desired ? &desired->ports[i] : NULL);
+                r = note_table(m, after->subnet, i, &before->tables[j], &after->tables[i], desired ? &desired->ports[i] : NULL);
         return r;
 }
 

@@ -58,8 +58,8 @@ int index_memory_note_open(struct index_memory *m, struct guid node_guid, uint8_
  * pkeyd wrote in between, because apply updates it). Tables that were not read in both are skipped. With `desired` (NULL: none; on
  * the subnet of `after`) the pkeyd of another host writes by that policy: an entry that disappeared and that no policy wants is not
  * lost, but freed as if this host had done it. Returns 0 or -ENOMEM. */
-int index_memory_learn_written(struct index_memory *m, const struct observed *before, const struct observed *after,
-                               const struct desired *desired);
+int index_memory_note_changes(struct index_memory *m, const struct observed *before, const struct observed *after,
+                              const struct desired *desired);
 
 /* All freed indexes, ascending by (node GUID, port, sequence). The array is valid until the memory changes. */
 const struct freed_index *index_memory_all(const struct index_memory *m, size_t *ret_n);

@@ -1274,7 +1274,7 @@ START_TEST(test_index_memory_learns)
         before = fake_fabric_observe(&c.f, c.a);
         set_entry(&c, 20, 0);
         after = fake_fabric_observe(&c.f, c.a);
-        ck_assert_int_eq(index_memory_learn_written(c.m, before, after, NULL), 0);
+        ck_assert_int_eq(index_memory_note_changes(c.m, before, after, NULL), 0);
         freed = index_memory_all(c.m, &n);
         ck_assert_uint_eq(n, 1);
         ck_assert_uint_eq(freed[0].index, 20);
@@ -1289,7 +1289,7 @@ START_TEST(test_index_memory_learns)
         ck_assert_uint_eq(index_of(&c, p, 0x8011), 21);
         ck_assert_uint_eq(index_of(&c, p, 0x1234), 22);
         after->tables[c.f.host[0]].source = TABLE_ASSUMED;
-        ck_assert_int_eq(index_memory_learn_written(c.m, after, before, NULL), 0);
+        ck_assert_int_eq(index_memory_note_changes(c.m, after, before, NULL), 0);
         (void) index_memory_all(c.m, &n);
         ck_assert_uint_eq(n, 1);
         index_case_done(&c);
@@ -1320,7 +1320,7 @@ START_TEST(test_index_memory_learns_of_another_writer)
         ck_assert_ptr_nonnull(ports);
         ports[c.f.host[0]] = (struct desired_port) { wanted, ELEMENTS(wanted) };
         desired.ports = ports;
-        ck_assert_int_eq(index_memory_learn_written(c.m, before, after, &desired), 0);
+        ck_assert_int_eq(index_memory_note_changes(c.m, before, after, &desired), 0);
         freed = index_memory_all(c.m, &n);
         ck_assert_uint_eq(n, 2);
         ck_assert(freed[0].index == 7 && freed[0].lost);

@@ -1185,7 +1185,7 @@ START_TEST(learned_of_another_subnet)
                 size_t n;
 
                 before->tables[1 - i].entries[3].v = 0x8011; /* of host 1 */
-                ck_assert_int_eq(index_memory_learn_written(memory, before, after, NULL), 0);
+                ck_assert_int_eq(index_memory_note_changes(memory, before, after, NULL), 0);
                 freed = index_memory_get(memory, (struct guid) {guid_of(1)}, 1, &n);
                 ck_assert_uint_eq(n, 1);
                 ck_assert_uint_eq(freed->index, 3);
@@ -1213,7 +1213,7 @@ START_TEST(learned_of_another_subnet_and_writer)
                 ports[i] = (struct desired_port) { &wanted, 1 }; /* host 1 */
                 before->tables[1 - i].entries[3].v = 0x8011;
                 before->tables[1 - i].entries[4].v = 0x8012;
-                ck_assert_int_eq(index_memory_learn_written(memory, before, after, &by_policy), 0);
+                ck_assert_int_eq(index_memory_note_changes(memory, before, after, &by_policy), 0);
                 freed = index_memory_all(memory, &n);
                 ck_assert_uint_eq(n, 2);
                 ck_assert(freed[0].index == 3 && freed[0].lost);
@@ -1377,7 +1377,7 @@ START_TEST(learned_of_a_table_of_another_size)
         f.tables[host][3].v = f.tables[host][40].v = 0;
         after = fake_fabric_observe(&f, a);
         before->tables[host].capacity = P_KEY_BLOCK_ENTRIES;
-        ck_assert_int_eq(index_memory_learn_written(memory, before, after, NULL), 0);
+        ck_assert_int_eq(index_memory_note_changes(memory, before, after, NULL), 0);
         (void) index_memory_all(memory, &n);
         ck_assert_uint_eq(n, 0);
 }
