@@ -83,7 +83,7 @@ void sweep_found_sm(struct control *c, const struct control_event *event)
                 sweep_end(c, SWEEP_STALE); /* a host that has not read the tables since must not become the writer */
                 return;
         }
-        changed = sm_follow_see(&c->sm, &view, sweep_sm_hold(c), c->now);
+        changed = sm_follow_see(&c->sm, &view, c->now, sweep_sm_hold(c));
         name_sm(c);
         if (changed) {
                 c->standby_reported = 0;

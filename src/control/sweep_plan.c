@@ -50,7 +50,7 @@ static int set_policy(struct control *c)
         int r;
 
         knowledge_hold_absent(c->knowledge, c->now, s->generation->settings->absent_hold);
-        knowledge_doubt_absence_after(c->knowledge, s->kind == SWEEP_FULL ? c->discovered + DISCOVERY_GETS_OLD : 0, c->now);
+        knowledge_doubt_absence_after(c->knowledge, c->now, s->kind == SWEEP_FULL ? c->discovered + DISCOVERY_GETS_OLD : 0);
         r = resolve_missing(c, &memberships, &all);
         r = r ?: freezer_limit(c->freezer, s->arena, &s->decision, memberships, all, &limited);
         return r < 0 ? r : knowledge_set_policy(c->knowledge, limited);

@@ -27,7 +27,7 @@ bool sm_is_here(const struct sm_view *v)
         return false;
 }
 
-static enum sm_follow_state next_state(const struct sm_follow *f, const struct sm_view *v, usec_t hold, usec_t now)
+static enum sm_follow_state next_state(const struct sm_follow *f, const struct sm_view *v, usec_t now, usec_t hold)
 {
         if (!sm_is_here(v))
                 return SM_FOLLOW_STANDBY;
@@ -45,9 +45,9 @@ static enum sm_follow_state next_state(const struct sm_follow *f, const struct s
         return SM_FOLLOW_WRITER;
 }
 
-bool sm_follow_see(struct sm_follow *f, const struct sm_view *v, usec_t hold, usec_t now)
+bool sm_follow_see(struct sm_follow *f, const struct sm_view *v, usec_t now, usec_t hold)
 {
-        enum sm_follow_state next = next_state(f, v, hold, now);
+        enum sm_follow_state next = next_state(f, v, now, hold);
         bool moved = next == SM_FOLLOW_STANDBY && v->sm_lid.v != f->sm_lid.v, changed = next != f->state;
 
         if (next == SM_FOLLOW_TAKING_OVER && (changed || f->doubted))

@@ -67,7 +67,7 @@ void sm_view_add_known(struct sm_view *v, const struct subnet *s, const struct g
 bool sm_is_here(const struct sm_view *v);
 
 /* Takes the answer to a query. True if the state changed, or the LID of the SM while standing by. */
-bool sm_follow_see(struct sm_follow *f, const struct sm_view *v, usec_t hold, usec_t now);
+bool sm_follow_see(struct sm_follow *f, const struct sm_view *v, usec_t now, usec_t hold);
 /* An SM change event came: the master SM may have moved. */
 void sm_follow_doubt(struct sm_follow *f);
 /* When to query again while taking over. */

@@ -194,7 +194,7 @@ void knowledge_doubt_absence(struct knowledge *k)
                 k->records[i].may_be_back = k->records[i].presence == KNOWLEDGE_ABSENT;
 }
 
-void knowledge_doubt_absence_after(struct knowledge *k, usec_t when, usec_t now)
+void knowledge_doubt_absence_after(struct knowledge *k, usec_t now, usec_t when)
 {
         k->doubt_at = when;
         if (now > when)

@@ -161,7 +161,7 @@ int knowledge_see_subnet(struct knowledge *k, const struct subnet *s, usec_t now
 /* Until the next discovery every absent port may be back and communicate. Call knowledge_set_policy() after it. */
 void knowledge_doubt_absence(struct knowledge *k);
 /* The same, but only after the time `when`, which may be in the past. */
-void knowledge_doubt_absence_after(struct knowledge *k, usec_t when, usec_t now);
+void knowledge_doubt_absence_after(struct knowledge *k, usec_t now, usec_t when);
 /* If that time has come, counts absent ports as possibly back, by the policy that is set. To be called before more is judged by
  * that policy. Returns 0, or -ENOMEM: then nothing can be judged. */
 int knowledge_apply_doubt(struct knowledge *k, usec_t now);

@@ -1731,7 +1731,7 @@ WRONGS += [
     Wrong("control-writes-blindly", CONTROL, " && !c->discovery_failed && !c->knowledge_is_new &&\n", " && !c->knowledge_is_new &&\n"),
     Wrong("control-longer-hold-is-late", CONTROL, "control_wanted(c)->settings->absent_hold <= c->discovered_hold", "true"),
     Wrong("control-hold-is-of-the-first-discovery", "src/control/sweep.c", "        c->discovered_hold = absent_hold;\n", "        c->discovered_hold = c->discovered_hold ?: absent_hold;\n"),
-    Wrong("control-absent-is-absent", SWEEP_PLAN, "c->discovered + DISCOVERY_GETS_OLD : 0, c->now);", "USEC_INFINITY : 0, c->now);"),
+    Wrong("control-absent-is-absent", SWEEP_PLAN, "c->discovered + DISCOVERY_GETS_OLD : 0);", "USEC_INFINITY : 0);"),
     Wrong("control-phases-trust-absence", SWEEP_WRITE, "knowledge_apply_doubt(c->knowledge, c->now) ?: apply_prepare", "apply_prepare"),
     Wrong("control-passed-over-for-ever", CONTROL, "        c->passed_over = false;\n", ""),
     Wrong("control-writer-misses-policies", CONTROL, " && c->sm.state != SM_FOLLOW_WRITER && ", " && "),

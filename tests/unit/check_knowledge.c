@@ -164,7 +164,7 @@ START_TEST(absence_is_doubted_now)
         s = discover(ALL & ~8u, 0, 0, MINUTE);
         for (unsigned host = 0; host < 3; host++)
                 read_host(s, host, host == 0 ? 0x8001 : 0);
-        knowledge_doubt_absence_after(k, 2 * MINUTE, MINUTE);
+        knowledge_doubt_absence_after(k, MINUTE, 2 * MINUTE);
         want(s, ALL);
         block_of(0x0001, limited);
         ck_assert_int_eq(knowledge_apply_doubt(k, 2 * MINUTE), 0);

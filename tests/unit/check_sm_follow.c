@@ -21,7 +21,7 @@ static bool see(struct sm_follow *r, uint16_t sm_lid, usec_t now)
 {
         struct sm_view v = view_of(sm_lid);
 
-        return sm_follow_see(r, &v, HOLD, now);
+        return sm_follow_see(r, &v, now, HOLD);
 }
 
 START_TEST(test_sm_is_here)
@@ -181,7 +181,7 @@ START_TEST(test_never_two_writers)
 
                         sm_view_add(&v, (struct lid) { (uint16_t) (1 + h) }, 0);
                         if (now >= looked[h] + SM_ANSWER_VALID) {
-                                (void) sm_follow_see(&hosts[h], &v, SM_HOLD, now);
+                                (void) sm_follow_see(&hosts[h], &v, now, SM_HOLD);
                                 looked[h] = now;
                         }
                         writing[h] = hosts[h].state == SM_FOLLOW_WRITER;
