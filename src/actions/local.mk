@@ -1,4 +1,4 @@
-# actions/: what control and its shells say to each other
+# actions/: what control and its shells exchange
 libpkeyd_core_la_SOURCES += \
 	src/actions/action.c \
 	src/actions/action.h \
