@@ -14,6 +14,26 @@ static json_t *rest_to_json(const struct lease_rest *r)
         return json_pack("{s:I, s:I}", "seconds", (json_int_t) r->seconds, "until", (json_int_t) r->until);
 }
 
+static void put_lease(struct store_transaction *t, const struct lease *lease)
+{
+        const struct store_key key = store_key(RECORDS_LEASE "%s", lease->id);
+
+        if (lease->state == LEASE_ENDED)
+                store_delete(t, key.text);
+        else
+                store_put_json(t, key.text, lease_to_json(lease));
+}
+
+static void put_rest(struct store_transaction *t, const struct lease_rest *rest)
+{
+        const struct store_key key = store_key(REST_KEY, rest->base);
+
+        if (rest->is_over)
+                store_delete(t, key.text);
+        else
+                store_put_json(t, key.text, rest_to_json(rest));
+}
+
 void records_put_leases(struct store_transaction *t, const struct leases *l)
 {
         const struct lease *const *leases;
@@ -22,27 +42,13 @@ void records_put_leases(struct store_transaction *t, const struct leases *l)
 
         /* an ended lease comes before a new one with its ID */
         leases = leases_list(l, &n);
-        for (size_t i = 0; i < n; i++) {
-                const struct store_key key = store_key(RECORDS_LEASE "%s", leases[i]->id);
-
-                if (leases[i]->store == LEASE_IN_STORE)
-                        continue;
-                if (leases[i]->state == LEASE_ENDED)
-                        store_delete(t, key.text);
-                else
-                        store_put_json(t, key.text, lease_to_json(leases[i]));
-        }
+        for (size_t i = 0; i < n; i++)
+                if (leases[i]->store != LEASE_IN_STORE)
+                        put_lease(t, leases[i]);
         rests = leases_rests(l, &n);
-        for (size_t i = 0; i < n; i++) {
-                const struct store_key key = store_key(REST_KEY, rests[i].base);
-
-                if (rests[i].store == LEASE_IN_STORE)
-                        continue;
-                if (rests[i].is_over)
-                        store_delete(t, key.text);
-                else
-                        store_put_json(t, key.text, rest_to_json(&rests[i]));
-        }
+        for (size_t i = 0; i < n; i++)
+                if (rests[i].store != LEASE_IN_STORE)
+                        put_rest(t, &rests[i]);
 }
 
 static int restore_lease(struct leases *l, const struct known *known, const char *id, const json_t *o)

@@ -83,7 +83,7 @@ WRONGS = [
     Wrong("record-of-nobody", RECORDS, "return lease->is_open || (n > 0 && lease->state == LEASE_RELEASING) || lease_n_in_force", "return lease->is_open || lease_n_in_force"),
     Wrong("record-without-who-asked", RECORDS, " || !read_origin(o, &lease->owner)", ""),
     Wrong("record-with-a-port-twice", RECORDS, "m->port.v <= m[-1].port.v", "m->port.v < m[-1].port.v"),
-    Wrong("rest-is-not-stored", "src/records/lease_records.c", "                if (rests[i].is_over)\n", "                if (true)\n"),
+    Wrong("rest-is-not-stored", "src/records/lease_records.c", "        if (rest->is_over)\n", "        if (true)\n"),
     # open leases
     Wrong("edit-of-a-closed-lease", EDIT, "        if (!lease->is_open)\n", "        if (0)\n"),
     Wrong("edit-of-another-pool", EDIT, "strcmp(lease->wish.pool, edit->pool) != 0 || ", ""),
