@@ -35,6 +35,8 @@ struct resolver {
         struct report report;
         struct arena *scratch;      /* borrows */
         struct decision *decisions; /* of each port, in the current partition */
+        uint32_t *decided;          /* the ports that a line of the current partition matches */
+        uint32_t n_decided;
         struct dispute *disputes;   /* of the current partition */
         size_t n_disputes, disputes_allocated;
         struct grant *grants;       /* of all partitions so far */
@@ -108,6 +110,7 @@ static int apply_candidate(struct resolver *r, const struct policy_partition *p,
                         d->rule = d->lowest = rule;
                         d->level = level;
                         d->contested = contested;
+                        r->decided[r->n_decided++] = list.ports[i];
                 } else if (d->level == level) {
                         e = apply_equally_specific(r, p, c, list.ports[i], contested);
                 }
@@ -160,21 +163,25 @@ static int grant_default(struct resolver *r, const struct policy_partition *p, u
         return add_grant(r, port, 0, membership, rule, certain);
 }
 
-static int grant_partition(struct resolver *r, uint32_t partition)
+static int grant_default_partition(struct resolver *r, const struct policy_partition *p)
 {
-        const struct policy_partition *p = &r->policy->partitions[partition];
         int e = 0;
 
-        for (uint32_t port = 0; port < r->subnet->n_ports && e == 0; port++) {
-                const struct decision *d = &r->decisions[port];
-
-                if (r->subnet->ports[port].role != PORT_ENDPORT)
-                        continue;
-                if (p->base == P_KEY_DEFAULT_BASE)
+        for (uint32_t port = 0; port < r->subnet->n_ports && e == 0; port++)
+                if (r->subnet->ports[port].role == PORT_ENDPORT)
                         e = grant_default(r, p, port);
-                else if (d->rule)
-                        e = add_grant(r, port, partition, d->lowest->membership, d->lowest,
-                                      d->settled ? d->certain : MEMBERSHIP_NONE);
+        return e;
+}
+
+static int grant_partition(struct resolver *r, uint32_t partition)
+{
+        int e = 0;
+
+        for (uint32_t i = 0; i < r->n_decided && e == 0; i++) {
+                const struct decision *d = &r->decisions[r->decided[i]];
+
+                e = add_grant(r, r->decided[i], partition, d->lowest->membership, d->lowest,
+                              d->settled ? d->certain : MEMBERSHIP_NONE);
         }
         return e;
 }
@@ -182,11 +189,21 @@ static int grant_partition(struct resolver *r, uint32_t partition)
 /* If a port is contested for two reasons in two partitions, lines that disagree come first: an admin can read them. */
 static void freeze_contested(struct resolver *r, const struct policy_partition *p)
 {
-        for (uint32_t port = 0; port < r->subnet->n_ports; port++)
+        for (uint32_t i = 0; i < r->n_decided; i++) {
+                uint32_t port = r->decided[i];
+
                 if (!policy_requires_full(r->subnet, port, p->base))
                         r->frozen[port] = MAX(r->frozen[port], r->decisions[port].contested);
+        }
 }
 
+static void reset_decisions(struct resolver *r)
+{
+        while (r->n_decided > 0)
+                r->decisions[r->decided[--r->n_decided]] = (struct decision) { .certain = MEMBERSHIP_BOTH };
+}
+
+/* Takes time for the ports that the lines match, not for all ports: there may be thousands of partitions. */
 static int resolve_partition(struct resolver *r, uint32_t partition)
 {
         const struct policy_partition *p = &r->policy->partitions[partition];
@@ -194,15 +211,15 @@ static int resolve_partition(struct resolver *r, uint32_t partition)
 
         if (!policy_owns(r->policy, p->base))
                 return 0;
-        for (uint32_t port = 0; port < r->subnet->n_ports; port++)
-                r->decisions[port] = (struct decision) { .certain = MEMBERSHIP_BOTH };
         for (uint32_t i = 0; i < p->n_candidates && e == 0; i++)
                 e = apply_candidate(r, p, &p->candidates[i]);
         if (e < 0)
                 return e;
         report_disputes(r, p);
         freeze_contested(r, p);
-        return grant_partition(r, partition);
+        e = p->base == P_KEY_DEFAULT_BASE ? grant_default_partition(r, p) : grant_partition(r, partition);
+        reset_decisions(r);
+        return e;
 }
 
 /* Matches groups that no line uses, too, so that their findings appear before a line uses them. */
@@ -258,10 +275,15 @@ static int sort_grants(const struct resolver *r, struct arena *a, struct members
 
 static int resolver_init(struct resolver *r, struct arena *a, const struct policy_memory *memory)
 {
-        r->decisions = arena_new_array(r->scratch, struct decision, r->subnet->n_ports);
-        r->frozen = arena_new_array(a, enum freeze, r->subnet->n_ports);
-        if (!r->decisions || !r->frozen)
+        uint32_t n = r->subnet->n_ports;
+
+        r->decisions = arena_new_array(r->scratch, struct decision, n);
+        r->decided = arena_new_array(r->scratch, uint32_t, n);
+        r->frozen = arena_new_array(a, enum freeze, n);
+        if (!r->decisions || !r->decided || !r->frozen)
                 return -ENOMEM;
+        for (uint32_t port = 0; port < n; port++)
+                r->decisions[port].certain = MEMBERSHIP_BOTH;
         return matcher_init_by_pins(&r->matcher, r->scratch, r->policy, r->subnet, memory, &r->report);
 }
 

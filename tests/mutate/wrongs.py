@@ -1144,6 +1144,7 @@ WATCH = "src/watch/watch.c"
 
 WRONGS += [
     # frozen ports
+    Wrong("decisions-of-the-partition-before", RESOLVE, "r->decisions[r->decided[--r->n_decided]] = (struct decision) { .certain = MEMBERSHIP_BOTH };", "r->n_decided--;"),
     Wrong("freeze-the-second-of-a-name", MATCH, "m->has_twin[s->by_name[i]] = m->has_twin[s->by_name[i - 1]] = true;", "m->has_twin[s->by_name[i]] = true;"),
     Wrong("contradictions-guid-is-one-port", "src/policy/policy_contradictions.c", "return hosts ? 1 : MANY;", "return hosts || true ? 1 : MANY;"),
     Wrong("explain-line-overrides-itself", RESOLVE, "if (rule != ret[k].decides)", "if (true)"),
