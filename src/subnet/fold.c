@@ -146,12 +146,14 @@ struct named_port {
 
 DEFINE_COMPARE(compare_named, struct named_port, strcmp(a->name, b->name) ?: ORDER(a->port, b->port))
 
-/* Counts the endports of all nodes with this name: a host may have several adapters. */
-static uint32_t count_endports(const struct subnet *s, const char *name)
+/* Counts the endports of all nodes with this name: a host may have several adapters. *at: where they are in by_name, or before;
+ * it is moved there. */
+static uint32_t count_endports(const struct subnet *s, const char *name, uint32_t *at)
 {
         uint32_t n = 0;
 
-        for (uint32_t i = subnet_first_name(s, name); i < s->n_by_name; i++) {
+        *at = subnet_next_name(s, *at, name);
+        for (uint32_t i = *at; i < s->n_by_name; i++) {
                 uint32_t node = s->by_name[i];
 
                 if (strcmp(s->nodes[node].name, name) != 0)
@@ -173,9 +175,10 @@ static const char *long_name(struct arena *a, const struct subnet *s, uint32_t p
 }
 
 /* One label for each port of a name; equal labels fold into one. */
-static int label_group(struct arena *a, const struct subnet *s, const struct named_port *group, size_t n, const char **labels)
+static int label_group(struct arena *a, const struct subnet *s, const struct named_port *group, size_t n, uint32_t *at,
+                       const char **labels)
 {
-        bool whole = count_endports(s, group->name) == n;
+        bool whole = count_endports(s, group->name, at) == n;
 
         for (size_t i = 0; i < n; i++) {
                 const struct subnet_node *node = subnet_port_node(s, &s->ports[group[i].port]);
@@ -209,14 +212,14 @@ const char **fold_labels(struct arena *a, const struct subnet *s, const uint32_t
 {
         _cleanup_free_ struct named_port *named = calloc(n ? n : 1, sizeof(*named));
         const char **labels = arena_new_array(a, const char *, n);
-        uint32_t kept = 0;
+        uint32_t kept = 0, at = 0;
 
         if (!named || !labels || name_ports(a, s, ports, n, named) < 0)
                 return NULL;
         for (uint32_t i = 0, end; i < n; i = end) {
                 for (end = i + 1; end < n && strcmp(named[i].name, named[end].name) == 0;)
                         end++;
-                if (label_group(a, s, named + i, end - i, labels + i) < 0)
+                if (label_group(a, s, named + i, end - i, &at, labels + i) < 0)
                         return NULL;
         }
         for (uint32_t i = 0; i < n; i++)
