@@ -323,6 +323,7 @@ static void replace(struct leases *l, struct lease *old, struct lease *new)
         while (l->items[i] != old)
                 i++;
         l->items[i] = new;
+        l->by_base[new->base] = new;
         lease_free(old);
 }
 

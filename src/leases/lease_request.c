@@ -213,7 +213,8 @@ static int copy_members(struct lease *lease, const struct subnet *s, const struc
 
 /* Which bases cannot be handed out, and why. */
 struct taken {
-        bool leased[P_KEY_BASE_MASK + 1], rests[P_KEY_BASE_MASK + 1];
+        const struct leases *leases;
+        bool rests[P_KEY_BASE_MASK + 1];
         uint32_t holders[P_KEY_BASE_MASK + 1]; /* only if the knowledge does not count them */
         const struct knowledge *knowledge;
         bool is_counted;
@@ -225,12 +226,11 @@ static struct taken *find_taken(const struct leases *l, const struct knowledge *
 
         if (!t)
                 return NULL;
+        t->leases = l;
         t->knowledge = k;
         t->is_counted = knowledge_is_counted(k);
         if (!t->is_counted)
                 knowledge_list_holders(k, t->holders);
-        for (size_t i = 0; i < l->n; i++)
-                t->leased[l->items[i]->base] |= l->items[i]->state != LEASE_ENDED;
         for (size_t i = 0; i < l->n_rests; i++)
                 t->rests[l->rests[i].base] |= !l->rests[i].is_over;
         return t;
@@ -243,7 +243,7 @@ static bool is_held(const struct taken *t, uint16_t base)
 
 static bool is_free(const struct taken *t, uint16_t base)
 {
-        return !t->leased[base] && !t->rests[base] && !is_held(t, base);
+        return !leases_find_base(t->leases, base) && !t->rests[base] && !is_held(t, base);
 }
 
 static void add_number(struct text *t, uint32_t n, const char *what)
@@ -259,13 +259,15 @@ static int choose_base(const struct taken *t, const struct policy_pool *pool, st
 
         for (uint32_t i = 0; i < pool->n_ranges; i++)
                 for (uint32_t base = pool->ranges[i].first; base <= pool->ranges[i].last; base++) {
+                        bool is_leased = leases_find_base(t->leases, (uint16_t) base);
+
                         if (is_free(t, (uint16_t) base)) {
                                 *ret = (uint16_t) base;
                                 return 0;
                         }
-                        n_leased += t->leased[base];
+                        n_leased += is_leased;
                         n_resting += t->rests[base];
-                        n_held += !t->leased[base] && !t->rests[base];
+                        n_held += !is_leased && !t->rests[base];
                 }
         add_number(&numbers, n_leased, "in leases");
         add_number(&numbers, n_resting, "resting");
@@ -275,9 +277,9 @@ static int choose_base(const struct taken *t, const struct policy_pool *pool, st
 }
 
 /* Why this base cannot be handed out; NULL: it can. */
-static const char *describe_taken(struct arena *a, const struct leases *l, const struct taken *t, uint16_t base)
+static const char *describe_taken(struct arena *a, const struct taken *t, uint16_t base)
 {
-        const struct lease *other = leases_find_base(l, base);
+        const struct lease *other = leases_find_base(t->leases, base);
 
         if (other)
                 return arena_printf(a, "lease %s has it (%s)", other->id, lease_state_to_string(other->state)) ?: "?";
@@ -296,7 +298,7 @@ static int take_base(const struct leases *l, const struct lease_view *view, cons
                 return -ENOMEM;
         if (wanted == 0)
                 return choose_base(t, pool, findings, ret);
-        why = describe_taken(findings->arena, l, t, wanted);
+        why = describe_taken(findings->arena, t, wanted);
         if (why)
                 return findings_error(findings, FINDING_LEASE_P_KEY, NULL, "P_Key 0x%04x cannot be handed out now: %s", wanted, why);
         *ret = wanted;

@@ -142,10 +142,9 @@ bool leases_is_ending(const struct leases *l, const char *id)
 
 const struct lease *leases_find_base(const struct leases *l, uint16_t base)
 {
-        for (size_t i = 0; i < l->n; i++)
-                if (l->items[i]->base == base && l->items[i]->state != LEASE_ENDED)
-                        return l->items[i];
-        return NULL;
+        const struct lease *lease = l->by_base[base];
+
+        return lease && lease->state != LEASE_ENDED ? lease : NULL;
 }
 
 static bool base_rests(const struct leases *l, uint16_t base)
@@ -159,10 +158,14 @@ static bool base_rests(const struct leases *l, uint16_t base)
 int leases_insert(struct leases *l, struct lease *lease)
 {
         size_t at = leases_lower_bound(l, lease->id);
+        int r;
 
         while (at < l->n && strcmp(l->items[at]->id, lease->id) == 0)
                 at++;
-        return VECTOR_INSERT(NULL, l->items, l->n, l->allocated, at, lease);
+        r = VECTOR_INSERT(NULL, l->items, l->n, l->allocated, at, lease);
+        if (r == 0)
+                l->by_base[lease->base] = lease;
+        return r;
 }
 
 const struct lease *const *leases_list(const struct leases *l, size_t *ret_n)
@@ -400,10 +403,15 @@ static void drop_ended(struct leases *l)
         size_t n = 0, n_rests = 0;
 
         for (size_t i = 0; i < l->n; i++) {
-                if (l->items[i]->state == LEASE_ENDED && l->items[i]->store == LEASE_IN_STORE)
-                        lease_free(l->items[i]);
-                else
-                        l->items[n++] = l->items[i];
+                struct lease *lease = l->items[i];
+
+                if (lease->state == LEASE_ENDED && lease->store == LEASE_IN_STORE) {
+                        if (l->by_base[lease->base] == lease)
+                                l->by_base[lease->base] = NULL;
+                        lease_free(lease);
+                } else {
+                        l->items[n++] = lease;
+                }
         }
         l->n = n;
         for (size_t i = 0; i < l->n_rests; i++)

@@ -17,6 +17,7 @@
 struct leases {
         struct lease **items;       /* malloc'ed, and the leases owned; ascending ID, an ended one before another with its ID */
         size_t n, allocated;
+        struct lease *by_base[P_KEY_BASE_MASK + 1]; /* the lease in items that got this P_Key last, perhaps an ended one; or NULL */
         struct lease_rest *rests;   /* malloc'ed */
         size_t n_rests, allocated_rests;
         struct lease_answer *ready; /* malloc'ed; a queue, with room for an answer to each waiter */
