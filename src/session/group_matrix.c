@@ -3,6 +3,10 @@
 
 #include <errno.h>
 
+#include "subnet/fold.h"
+
+#define NAME_MAX_BYTES 300 /* of a hostlist as a name, about: each pair of sets repeats the names */
+
 const struct reach_cell *matrix_next_cell(const struct matrix *m, uint32_t *x, uint32_t *y)
 {
         for (; *x < m->n; *y = ++*x)
@@ -47,7 +51,9 @@ static int add_others(struct context *ctx, struct matrix *ret, const bool *in_gr
                         ports[n++] = p;
         r = reach_split(ctx->arena, ctx->subnet, ret->tables, &(struct reach_set) { ports, n }, &sets, &n_sets);
         for (uint32_t i = 0; r == 0 && i < n_sets && ret->n < MATRIX_MAX_SETS; i++) {
-                ret->names[ret->n] = output_folded(ctx, sets[i].ports, sets[i].n);
+                const char *all = output_folded(ctx, sets[i].ports, sets[i].n);
+
+                ret->names[ret->n] = output_or_fail(ctx, fold_cut(ctx->arena, all, NAME_MAX_BYTES));
                 ret->sets[ret->n++] = sets[i];
         }
         return r;

@@ -9,7 +9,7 @@
 #include "session/session.h"
 
 struct matrix {
-        const char **names;         /* of each set: a group, or a hostlist */
+        const char **names;         /* of each set: a group, or a hostlist that may be cut */
         struct reach_set *sets;     /* at most MATRIX_MAX_SETS; the others are left out */
         uint32_t n, n_groups;       /* groups come first */
         const struct reach_cell *cells;

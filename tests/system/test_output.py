@@ -305,6 +305,17 @@ def test_matrix():
         check("accepted: dot, json" in refused.err, refused.err)
 
 
+def test_matrix_of_many_names():
+    """Each row of a set repeats its name, so that is cut; `who` is not."""
+    topology, names = two_level(2, 1, 4), ["host-%s" % (letter * 45) for letter in "abcdefgh"]
+    topology.hosts = [(h[0], h[1], names[i] + " mlx5_0", *h[3:]) for i, h in enumerate(topology.hosts)]
+    with Fabric(topology) as fabric:
+        path = fabric.write("partitions.yaml", "version: 1\npartitions: {}\n")
+        data = fabric.pkeyctl("show", "matrix", "--policy", path, "--json").expect(0).json()
+        [cut] = [s for s in data["sets"] if s["name"].endswith(",...")]
+        check(len(cut["name"]) < 320 and set(names_of(cut["who"])) > set(names[1:]), cut)
+
+
 def test_check_with_a_topology():
     with fabric_of() as fabric:
         topology = fabric.write("topology", fabric.run(["ibnetdiscover"]).expect(0).out)
