@@ -174,13 +174,17 @@ static int read_rule(struct policy_reader *r, const struct yaml_tree_node *node,
         return e < 0 ? e : membership;
 }
 
-/* A list of maps is a common mistake. */
+/* A list of maps is a common mistake, and so is a colon without a blank after it. */
 static bool expect_members(struct policy_reader *r, const struct yaml_tree_node *node, const char *path)
 {
-        if (node->kind != YAML_TREE_LIST || node->broken)
+        bool is_list = node->kind == YAML_TREE_LIST;
+
+        if (node->kind == YAML_TREE_MAP || yaml_tree_is_null(node) || node->broken)
                 return yaml_tree_expect(&r->tree, node, YAML_TREE_MAP, path);
-        yaml_tree_error(&r->tree, node, FINDING_YAML_TYPE, "%s: is a list (accepted: a map of selectors to memberships)", path);
-        report_hint(&r->report, "remove the dashes and write SELECTOR: MEMBERSHIP in each line");
+        yaml_tree_error(&r->tree, node, FINDING_YAML_TYPE, "%s: is %s (accepted: a map of selectors to memberships)", path,
+                        yaml_tree_kind_to_string(node->kind));
+        report_hint(&r->report, is_list ? "remove the dashes and write SELECTOR: MEMBERSHIP in each line"
+                                        : "write SELECTOR: MEMBERSHIP in each line, with a blank after the colon");
         return false;
 }
 

@@ -64,24 +64,29 @@ struct complaint {
         const char *libyaml; /* the beginning of its message */
         const char *text, *hint;
         bool at_context;     /* the mistake is where the construct begins, not where libyaml noticed it */
+        char closes;         /* the construct; 0: nothing does */
 };
 
 static const struct complaint complaints[] = {
         { "mapping values are not allowed", "a ':' is not allowed here",
-          "check for a missing ':' in the line above, a second ':' in this line, or too much indentation" },
+          "check for a missing ':' in the line above, or one without a blank after it, a second ':' in this line, or too much "
+          "indentation" },
+        { "did not find expected <document start>", "this line does not continue the lines above",
+          "begin all keys of the file in the same column" },
         { "did not find expected key", "the indentation of this line does not match the other keys of its map",
           "begin all keys of a map in the same column" },
         { "did not find expected '-' indicator", "the indentation of this line does not match the list above",
           "begin all items of a list with '- ' in the same column" },
-        { "could not find expected ':'", "a line without ':' (accepted: KEY: VALUE)", .at_context = true },
+        { "could not find expected ':'", "a line without ': ' (accepted: KEY: VALUE)", "write a colon and a blank after the key",
+          .at_context = true },
         { "found character that cannot start any token", "a value cannot begin with this character unless it is in quotes",
           "put the value in quotes, as in \"@leaf07/1-18\"" },
         { "did not find expected alphabetic or numeric character", "a value cannot begin with '*' or '&' unless it is in quotes",
           "put a glob in quotes, as in \"*-ib0\"", true },
         { "did not find expected ',' or '}'", "expected ',' or '}' in this map",
-          "put hostlists inside { } and [ ] in quotes, as in {\"node[1-4]\": full}" },
+          "put hostlists inside { } and [ ] in quotes, as in {\"node[1-4]\": full}", .closes = '}' },
         { "did not find expected ',' or ']'", "expected ',' or ']' in this list",
-          "put hostlists inside { } and [ ] in quotes, as in [\"node[1-4]\", head1]" },
+          "put hostlists inside { } and [ ] in quotes, as in [\"node[1-4]\", head1]", .closes = ']' },
         { "found unexpected end of stream", "the quote that opens here is not closed", .at_context = true },
         { "found unexpected document indicator", "the quote that opens here is not closed", .at_context = true },
         { "block sequence entries are not allowed", "a list item is not allowed here",
@@ -97,6 +102,9 @@ static const struct complaint complaints[] = {
 static const struct complaint long_key = { "", "the key before this ':' is longer than 1,024 characters",
                                            "put the hosts into a group, or write '? KEY' on this line and ': VALUE' on the next one" };
 static const struct complaint unclosed = { "", "the list or map that opens here is not closed", .at_context = true };
+/* libyaml does not tell where a list or map opens in which nothing follows. */
+static const struct complaint unclosed_above = { "", "the file ends within a list or map",
+                                                 "check for a '[' or '{' above that is not closed" };
 
 static const char *foreign_hint(const struct yaml_tree *t, const char *line)
 {
@@ -133,6 +141,16 @@ static bool is_at_end(const struct yaml_source *s, const yaml_mark_t *mark)
         return mark->line + 1 > s->n_lines || s->lines[mark->line] + mark->column >= s->n;
 }
 
+/* The line in which the construct begins may be far above. */
+static void add_hint_of(struct yaml_tree *t, const struct complaint *known, const yaml_mark_t *begin, unsigned line)
+{
+        if (known->closes && begin->line + 1 < line)
+                report_hint(t->report, "it begins in line %zu: close it with '%c'; %s", begin->line + 1, known->closes,
+                            known->hint);
+        else
+                add_hint(t, known->hint);
+}
+
 static void report_syntax(struct builder *b)
 {
         struct yaml_tree *t = b->tree;
@@ -144,16 +162,19 @@ static void report_syntax(struct builder *b)
         const char *hint;
 
         if (b->parser.context && ((known && known->at_context) || is_at_end(&t->source, &mark))) {
-                if (known && !known->at_context)
-                        known = &unclosed;
                 mark = b->parser.context_mark;
+                if (known && !known->at_context)
+                        known = is_at_end(&t->source, &mark) ? &unclosed_above : &unclosed;
         }
         at = node_at(&mark);
         at.line = MIN(at.line, (unsigned) t->source.n_lines);
         place = yaml_tree_place(t, &at);
         report_add(t->report, FINDING_ERROR, FINDING_YAML_SYNTAX, &place, "not valid YAML: %s", known ? known->text : problem);
         hint = foreign_hint(t, place.source_line) ?: foreign_hint(t, yaml_source_line(&t->source, t->arena, at.line - 1));
-        add_hint(t, hint || !known ? hint : known->hint);
+        if (hint || !known)
+                add_hint(t, hint);
+        else
+                add_hint_of(t, known, &b->parser.context_mark, at.line);
 }
 
 /* ---- nodes ---------------------------------------------------------------------------------------------------- */

@@ -1164,7 +1164,7 @@ WRONGS += [
     Wrong("freeze-filters-go-on", PLAN, " ||\n                    pl->plan->frozen[i] != FREEZE_NONE)\n                        continue;\n", ")\n                        continue;\n"),
     Wrong("yaml-other-format-in-this-line-only", YAML_TREE,
           "foreign_hint(t, place.source_line) ?: foreign_hint(t, yaml_source_line(&t->source, t->arena, at.line - 1));", "foreign_hint(t, place.source_line);"),
-    Wrong("yaml-other-format-after-the-usual-hint", YAML_TREE, "hint || !known ? hint : known->hint", "known && known->hint ? known->hint : hint"),
+    Wrong("yaml-other-format-after-the-usual-hint", YAML_TREE, "        if (hint || !known)\n", "        if (!known || !known->hint)\n"),
     Wrong("report-last-error-of-a-code", FILE_REPORT, "r->has_error[code] = r->has_error[code] || severity", "r->has_error[code] = severity"),
     Wrong("report-warning-counts-as-error", FILE_REPORT, "r->has_error[code] || severity == FINDING_ERROR;", "r->has_error[code] || severity >= FINDING_WARNING;"),
     Wrong("freeze-new-policies", PLAN, "!(pl->options->in_force && freeze_is_of_ports(t->code))", "!freeze_is_of_ports(t->code)"),
