@@ -286,6 +286,8 @@ bool control_follows_sm(const struct control *c);
 bool control_may_write(const struct control *c, const struct generation *g);
 /* The same, and the generation is not in audit mode. */
 bool control_writes(const struct control *c, const struct generation *g);
+/* The rest of a sentence about a master SM beside which nothing is written, although the settings have mode: enforce. */
+#define CONTROL_SM_UNEXPECTED "and pkeyd.yaml has neither writer: opensm, opensm.mirror nor beside_opensm"
 /* Of two head nodes that share a store, the other one may be writing: what it stored counts. This one stores only under the lock,
  * when it is about to write, or does not know yet where the master SM is. */
 bool control_is_guest(const struct control *c);

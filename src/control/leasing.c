@@ -20,8 +20,10 @@ static const char *describe_obstacle(const struct control *c)
                 return "it is stopping";
         if (!g)
                 return "no policy is in force yet";
-        if (g->audits)
+        if (g->audits && g->settings->mode == MODE_AUDIT)
                 return "it is in audit mode, and writes no table";
+        if (g->audits)
+                return "it writes no table, because a subnet manager runs, or ran since pkeyd loaded its files, " CONTROL_SM_UNEXPECTED;
         if (g->settings->role == ROLE_FOLLOW_SM && !c->config.shares_store)
                 return "with role: follow-sm and no shared store, the other head node would not know the leases and would revoke their P_Keys "
                        "when it takes over";

@@ -79,8 +79,6 @@ static void fail_to_write(struct control *c, const char *what, int error)
         sweep_fail(c, what, error);
 }
 
-#define NEITHER "and pkeyd.yaml has neither writer: opensm, opensm.mirror nor beside_opensm"
-
 /* "", or why nothing is written. */
 static const char *describe_audit(const struct control *c, const struct generation *g)
 {
@@ -88,8 +86,8 @@ static const char *describe_audit(const struct control *c, const struct generati
                 return "";
         if (g->settings->mode == MODE_AUDIT)
                 return " (audit)";
-        return subnet_has_master(c->snapshot->subnet) ? " (audit: a subnet manager runs, " NEITHER ")"
-                                                      : " (audit: a subnet manager ran since pkeyd loaded its files, " NEITHER
+        return subnet_has_master(c->snapshot->subnet) ? " (audit: a subnet manager runs, " CONTROL_SM_UNEXPECTED ")"
+                                                      : " (audit: a subnet manager ran since pkeyd loaded its files, " CONTROL_SM_UNEXPECTED
                                                         "; until the files change or pkeyd is restarted)";
 }
 

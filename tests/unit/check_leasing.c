@@ -332,6 +332,19 @@ START_TEST(audit_has_no_leases)
         sweep();
         create("a", &two_nodes);
         expect_refused(FINDING_LEASE_NOT_NOW);
+        ck_assert_ptr_nonnull(strstr(noted.lease_text, "it is in audit mode"));
+}
+END_TEST
+
+/* pkeyd.yaml has `mode: enforce`, so the caller learns why nothing is written nevertheless. */
+START_TEST(beside_an_sm_there_are_no_leases)
+{
+        f.sm_runs = true;
+        start("mode: enforce\nsweep_interval: 1h\n", POLICY);
+        sweep();
+        create("a", &two_nodes);
+        expect_refused(FINDING_LEASE_NOT_NOW);
+        ck_assert_ptr_nonnull(strstr(noted.lease_text, "a subnet manager runs, or ran since pkeyd loaded its files, and pkeyd.yaml has neither"));
 }
 END_TEST
 
@@ -1204,8 +1217,9 @@ int main(void)
         const TTest *const tests[] = {
                 is_granted, is_answered_when_stored, renewed_while_it_is_stored, a_name_that_two_have,
                 is_made_once, limited_and_wanted_key, this_host_is_a_member, is_refused, a_group_may,
-                opensm_writes, audit_has_no_leases, a_pair_has_no_leases, no_free_key, a_key_that_is_held,
-                is_released, changes_are_counted, ends_in_time, is_renewed, is_renewed_for_ever, is_taken_back, is_granted_partly,
+                opensm_writes, audit_has_no_leases, beside_an_sm_there_are_no_leases, a_pair_has_no_leases, no_free_key,
+                a_key_that_is_held, is_released, changes_are_counted, ends_in_time, is_renewed, is_renewed_for_ever, is_taken_back,
+                is_granted_partly,
                 is_not_granted_where_a_table_is_full, is_granted_but_where_a_table_is_full, an_end_thaws_a_port,
                 is_not_granted_behind_a_filter, is_not_granted_where_a_filter_is_doubted,
                 is_not_granted_behind_a_silent_switch, is_not_granted_by_memory, in_another_fabric, is_releasing,
