@@ -36,11 +36,21 @@ char *file_path(const char *dir, const char *name)
         return asprintf(&path, "%s/%s", dir, name) < 0 ? NULL : path;
 }
 
-bool file_may_exist(const char *dir, const char *name)
+int file_exists(const char *dir, const char *name)
 {
         _cleanup_free_ char *path = file_path(dir, name);
+        struct stat st;
 
-        return !path || access(path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR);
+        if (!path)
+                return -ENOMEM;
+        if (stat(path, &st) == 0)
+                return 1;
+        return errno == ENOENT || errno == ENOTDIR ? 0 : -errno;
+}
+
+bool file_may_exist(const char *dir, const char *name)
+{
+        return file_exists(dir, name) != 0;
 }
 
 int file_open(const char *path)

@@ -23,7 +23,9 @@ int file_take_standard(void);
 
 /* "DIR/NAME", owned; NULL: out of memory. */
 char *file_path(const char *dir, const char *name);
-/* Whether a directory has this file. False only if it certainly has not. */
+/* Whether a directory has this file: 1, 0, or why that is not known. */
+int file_exists(const char *dir, const char *name);
+/* False only if it certainly has not. */
 bool file_may_exist(const char *dir, const char *name);
 
 /* Opens a file of any type for reading, without blocking. Returns a descriptor, which the caller closes, or negative errno. */

@@ -55,6 +55,9 @@ bool state_next_report(struct state *s, struct state_report *ret)
         return s->shown;
 }
 
+#define OF_ANOTHER_USER \
+        "run pkeyctl as root; the directory and its files must belong to the user that pkeyd runs as (chown -R pkeyd: DIRECTORY)"
+
 /* What an error means, and what to do. why NULL: what etcd_http_explain() or strerror() returns. The last entry of each array is
  * for all other errors. */
 static const struct explanation {
@@ -71,6 +74,7 @@ static const struct explanation {
         { -EXDEV, "its records were moved to etcd, when store: etcd was set",
           "set store: etcd again, and run pkeyctl store copy sqlite; or remove the file `etcd` and state.db: then every port counts as "
           "never read" },
+        { -EACCES, NULL, OF_ANOTHER_USER },
         { -ENOSPC, NULL, "make room on its file system" },
         { -EDQUOT, NULL, "make room on its file system" },
         { 0, NULL,
@@ -90,6 +94,7 @@ static const struct explanation {
         { -ENOLCK, "the lease of the lock has ended",
           "what is in force stays, and pkeyd tries again; etcdctl endpoint status shows the members" },
         { -EACCES, NULL, "check etcd.user and etcd.password_file in pkeyd.yaml, and the roles of that user in etcd" },
+        { -EPERM, "this user may not use the state directory", OF_ANOTHER_USER },
         { -ENOSPC, NULL, "compact and defragment it with etcdctl, then etcdctl alarm disarm" },
         { 0, NULL, "check etcd in pkeyd.yaml, and the log of etcd" },
 };
@@ -201,9 +206,12 @@ static int ensure_directory(const struct state *s)
 static int open_sqlite(struct state *s)
 {
         _cleanup_free_ char *damaged = NULL;
-        int r = file_may_exist(s->path, STATE_MARK) ? -EXDEV :
-                sqlite_store_open(s->path, SQLITE_STORE_BUSY_MSEC, s->access, &s->store, &damaged);
+        int r = file_exists(s->path, STATE_MARK);
 
+        if (r == 0)
+                r = sqlite_store_open(s->path, SQLITE_STORE_BUSY_MSEC, s->access, &s->store, &damaged);
+        else if (r > 0)
+                r = -EXDEV;
         if (r == -EUCLEAN && s->access == STATE_READ)
                 r = -ENOTRECOVERABLE;
         if (damaged)
@@ -228,11 +236,8 @@ static int leave_mark(const struct state *s)
 
 static int open_etcd(struct state *s)
 {
-        int r;
+        int r = etcd_store_open(s->etcd, &s->seen, &s->store, &s->problem);
 
-        if (file_may_exist(s->path, SQLITE_FILES_NAME))
-                return -EEXIST;
-        r = leave_mark(s) ?: etcd_store_open(s->etcd, &s->seen, &s->store, &s->problem);
         if (r == -EUCLEAN) {
                 s->replaced = true;
                 s->seen = (struct etcd_seen) {};
@@ -266,10 +271,22 @@ static int hold_store(struct state *s)
         return directory_lock_take(s->path, DIRECTORY_LOCK_RUNS, LOCK_SH, &s->runs_fd, s->holder);
 }
 
+/* With a store in etcd -EACCES would be what etcd answers. */
+static int prepare_directory(struct state *s, struct file_identity *owner)
+{
+        int r = ensure_directory(s) ?: file_become_owner_of(s->path, owner) ?: hold_store(s);
+
+        if (r == 0 && s->etcd) {
+                r = file_exists(s->path, SQLITE_FILES_NAME);
+                r = r > 0 ? -EEXIST : r ?: leave_mark(s);
+        }
+        return r == -EACCES && s->etcd ? -EPERM : r;
+}
+
 static int open_store(struct state *s)
 {
         _cleanup_identity_ struct file_identity owner = {};
-        int r = ensure_directory(s) ?: file_become_owner_of(s->path, &owner) ?: hold_store(s);
+        int r = prepare_directory(s, &owner);
 
         r = r ?: (s->etcd ? open_etcd(s) : open_sqlite(s));
         if (r == 0 && s->error < 0)

@@ -354,11 +354,30 @@ START_TEST(another_store_is_in_the_way)
 }
 END_TEST
 
+/* A user who cannot look for state.db learns that, and not that it is there. */
+START_TEST(another_user)
+{
+        static const enum state_access accesses[] = { STATE_READ, STATE_WRITE };
+
+        if (geteuid() != 0)
+                return;
+        ck_assert_int_eq(mkdir(file("one"), 0700), 0);
+        ck_assert_int_eq(chmod(top, 0755), 0);
+        for (size_t i = 0; i < ELEMENTS(accesses); i++) {
+                ck_assert_int_eq(seteuid(65534), 0);
+                ck_assert_int_eq(state_open(&one, file("one"), accesses[i], &config), -EPERM);
+                ck_assert_int_eq(seteuid(0), 0);
+                check_report(&one, "cannot be used: this user may not use the state directory");
+                state_close(&one);
+        }
+}
+END_TEST
+
 /* None is what strerror() says, which is about files and sockets. */
 START_TEST(explained)
 {
         static const int errors[] = { -EPROTONOSUPPORT, -EEXIST, -EUCLEAN, -EBUSY, -ESTALE, -EHOSTUNREACH, -EKEYREJECTED, -EPROTO,
-                                      -ENOLCK, -EACCES, -ENOSPC, -EMSGSIZE };
+                                      -ENOLCK, -EACCES, -EPERM, -ENOSPC, -EMSGSIZE };
         const struct state s = { .etcd = &config };
 
         for (size_t i = 0; i < ELEMENTS(errors); i++)
@@ -864,6 +883,7 @@ int main(void)
         tcase_add_test(tc, what_it_missed_is_followed);
         tcase_add_test(tc, locked_and_loaded_again);
         tcase_add_test(tc, another_store_is_in_the_way);
+        tcase_add_test(tc, another_user);
         tcase_add_test(tc, paused);
         tcase_add_test(tc, other_pkeyd_before_pkeyctl);
         tcase_add_loop_test(tc, replaced_in_an_outage, 0, N_REPLACEMENTS);

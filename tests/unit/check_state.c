@@ -69,6 +69,8 @@ static void remove_database(void)
         (void) unlink(file("state.db-shm"));
 }
 
+#define USER 65534
+
 static void setup(void)
 {
         arena = arena_new();
@@ -315,6 +317,28 @@ START_TEST(cannot_be_opened)
         state_close(&other);
         ck_assert_int_eq(state_open(&other, file("state.db"), STATE_WRITE, NULL), -ENOTDIR);
         state_close(&other);
+}
+END_TEST
+
+/* A file that a user cannot look for is not taken for one that is there. */
+START_TEST(another_user)
+{
+        static const enum state_access accesses[] = { STATE_READ, STATE_WRITE };
+        struct state_report r;
+        struct state other;
+
+        if (geteuid() != 0)
+                return;
+        ck_assert_int_eq(chmod(top, 0755), 0);
+        for (size_t i = 0; i < ELEMENTS(accesses); i++) {
+                ck_assert_int_eq(seteuid(USER), 0);
+                ck_assert_int_eq(state_open(&other, path, accesses[i], NULL), -EACCES);
+                ck_assert_int_eq(seteuid(0), 0);
+                ck_assert(state_next_report(&other, &r));
+                ck_assert_msg(strstr(r.text, "state.db cannot be used: Permission denied"), "%s", r.text);
+                ck_assert_msg(strstr(r.hint, "run pkeyctl as root"), "%s", r.hint);
+                state_close(&other);
+        }
 }
 END_TEST
 
@@ -699,7 +723,6 @@ END_TEST
 
 /* --- a directory of another user ---------------------------------------------------------------------------------- */
 
-#define USER 65534
 
 static void check_owners(void)
 {
@@ -1008,6 +1031,7 @@ int main(void)
         tcase_add_test(t, only_reading);
         tcase_add_test(t, never_opened);
         tcase_add_test(t, cannot_be_opened);
+        tcase_add_test(t, another_user);
         tcase_add_test(t, cannot_be_opened_yet);
         tcase_add_test(t, opened_later_with_records);
         tcase_add_test(t, lost_for_a_while);
