@@ -104,8 +104,11 @@ static void read_timeout(struct findings *findings, const char *text, void *opti
         struct options *o = options;
 
         o->wait = span_from_string(text);
-        if (o->wait == 0)
+        if (text[strspn(text, "0123456789")] == '\0')
                 command_line_read_timeout(findings, "timeout", text, &o->timeout);
+        else if (o->wait == 0)
+                (void) findings_error(findings, FINDING_USAGE, NULL, "--timeout: '%s' is not a time (accepted: milliseconds to wait for one "
+                                      "MAD, 1 to 60000; lease create: like 90s, 10m)", text);
 }
 
 static void read_for(struct findings *findings, const char *text, void *options)

@@ -191,7 +191,8 @@ def test_refused():
         # what is wrong is said without pkeyd
         for arguments, words in ((["--pkey", "0x9001"], "has the high bit set (accepted: 0x1001)"), (["--pkey", "4097"], "0x0001 to 0x7fff"),
                                  (["--membership", "both"], "accepted: full, limited"), (["--for", "0s"], "--for: '0s' is not a time"),
-                                 (["--timeout", "50"], "this command takes a time with a unit")):
+                                 (["--timeout", "50"], "this command takes a time with a unit"),
+                                 (["--timeout", "500ms"], "lease create: like 90s, 10m"), (["--timeout", "0s"], "like 90s, 10m")):
             r = create(fabric, bus, more=arguments).expect(1)
             check(words in r.err, r)
         r = lease(fabric, bus, "create").expect(1)
