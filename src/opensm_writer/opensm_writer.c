@@ -376,6 +376,9 @@ static const char *way_out(int r)
         return r == -EACCES || r == -EPERM || r == -EROFS ? "; THE UNIT in pkeyd-opensm(7) describes how to let pkeyd write it" : "";
 }
 
+/* /etc/opensm itself should not be writable for pkeyd, so the path often is a link. */
+#define OF_LINK "(beside the target, if the path is a link)"
+
 static int aside_written(struct opensm_writer *w, usec_t now, const struct control_event *event)
 {
         static const char changed[] = "was changed so that OpenSM cannot read it and would make every port a full member of the default "
@@ -383,11 +386,12 @@ static int aside_written(struct opensm_writer *w, usec_t now, const struct contr
 
         if (event->r < 0)
                 return writer_report(w, event->r, LOG_EVENT_OPENSM_FILE_BROKEN,
-                                     "%s %s; pkeyd does not replace it, because it cannot write a copy to %s: %s%s", w->path, changed,
+                                     "%s %s; pkeyd does not replace it, because it cannot write a copy to %s " OF_LINK ": %s%s", w->path, changed,
                                      w->refused_path, strerror(-event->r), way_out(event->r));
         if (!w->last.damage_reported)
                 log_add(w->log, LOG_EVENT_OPENSM_FILE_BROKEN, &(struct log_about) { .generation = w->job.generation->number },
-                        "%s %s; pkeyd keeps the changed file as %s, and puts its own back in place", w->path, changed, w->refused_path);
+                        "%s %s; pkeyd keeps the changed file as %s " OF_LINK ", and puts its own back in place", w->path, changed,
+                        w->refused_path);
         w->last.damage_reported = true;
         return begin(w, now);
 }

@@ -1064,7 +1064,7 @@ START_TEST(file_that_opens_the_fabric)
         ck_assert_int_eq(memcmp(a->files[0].bytes, file_at(FILE_CONF)->bytes, a->files[0].n), 0);
         ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_FILE_BROKEN), 0);
         give_file_written(0);
-        expect_logged(LOG_EVENT_OPENSM_FILE_BROKEN, "pkeyd keeps the changed file as " FILE_CONF ".refused");
+        expect_logged(LOG_EVENT_OPENSM_FILE_BROKEN, "pkeyd keeps the changed file as " FILE_CONF ".refused (beside the target, if the path is a link)");
         ck_assert(!has(write_file(), "node1, 0x"));
 }
 END_TEST
@@ -1081,7 +1081,8 @@ START_TEST(cannot_be_put_aside)
         take_nothing();
         expect_logged(LOG_EVENT_OPENSM_FILE_BROKEN,
                       FILE_CONF " was changed so that OpenSM cannot read it and would make every port a full member of the default partition; "
-                      "pkeyd does not replace it, because it cannot write a copy to " FILE_CONF ".refused: Read-only file system; THE UNIT in");
+                      "pkeyd does not replace it, because it cannot write a copy to " FILE_CONF ".refused (beside the target, if the path is a link): "
+                      "Read-only file system; THE UNIT in");
         ck_assert_str_eq(status()->text, last_logged(LOG_EVENT_OPENSM_FILE_BROKEN)->text);
 }
 END_TEST
