@@ -51,17 +51,17 @@ static int check_tls(const struct door_conf *c, struct findings *findings)
 static int load_tls(struct door_conf *c, struct findings *findings)
 {
         const struct rest_conf *rest = c->rest;
+        int key, certificate, ca = 0;
         size_t n;
-        int r;
 
         if (!rest->tls_certificate)
                 return 0;
-        r = secret_read_of_group(rest->tls_key, MAX_PEM_SIZE, findings, &c->key);
-        r = r ?: file_read_found(c->arena, rest->tls_certificate, MAX_PEM_SIZE, findings, &c->tls.certificate, &n);
-        if (r == 0 && rest->tls_client_ca)
-                r = file_read_found(c->arena, rest->tls_client_ca, MAX_PEM_SIZE, findings, &c->tls.client_ca, &n);
+        key = secret_read_of_group(rest->tls_key, MAX_PEM_SIZE, findings, &c->key);
+        certificate = file_read_found(c->arena, rest->tls_certificate, MAX_PEM_SIZE, findings, &c->tls.certificate, &n);
+        if (rest->tls_client_ca)
+                ca = file_read_found(c->arena, rest->tls_client_ca, MAX_PEM_SIZE, findings, &c->tls.client_ca, &n);
         c->tls.key = c->key.bytes;
-        return r < 0 ? r : check_tls(c, findings);
+        return key ?: certificate ?: ca ?: check_tls(c, findings);
 }
 
 int door_conf_load(const char *path, struct findings *findings, struct door_conf **ret)
