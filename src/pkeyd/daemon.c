@@ -136,8 +136,7 @@ static int check_port(struct daemon *d, const struct generation *g, struct findi
         if (s->port == now->port && strcmp(s->ca ?: "", now->ca ?: "") == 0)
                 return 0;
         if (local_port_find(s->ca, s->port, &lp) == -ENODEV)
-                return findings_error(findings, FINDING_HOST_NO_DEVICE, NULL, "this host has no InfiniBand port %s/%u", s->ca ?: "(any)",
-                                      s->port);
+                return local_port_complain(s->ca, s->port, findings);
         if (d->port.is_of_several && lp.n_choices > 1)
                 return findings_error(findings, FINDING_HOST_NO_DEVICE, "set ca and port in pkeyd.yaml",
                                       "this host has several InfiniBand ports that may lead to fabric %s", d->options->fabric.name);

@@ -23,23 +23,6 @@ struct session {
 
 /* --- problems -------------------------------------------------------------------------------------------------------- */
 
-static int complain_no_device(struct context *ctx)
-{
-        static const char hint[] = "ibstat lists them; check that the module ib_umad is loaded";
-        const enum finding_code code = FINDING_HOST_NO_DEVICE;
-        struct findings *f = &ctx->findings;
-        const char *ca = ctx->settings->ca;
-        unsigned port = ctx->settings->port;
-
-        if (ca && port)
-                return findings_error(f, code, hint, "this host has no InfiniBand port '%s' %u", ca, port);
-        if (ca)
-                return findings_error(f, code, hint, "this host has no InfiniBand device '%s'", ca);
-        if (port)
-                return findings_error(f, code, hint, "no InfiniBand device of this host has a port %u", port);
-        return findings_error(f, code, hint, "no InfiniBand device on this host");
-}
-
 /* Reports an error of this host's drivers or kernel. what: what failed. */
 static int complain_host(struct context *ctx, int r, const char *what)
 {
@@ -50,7 +33,7 @@ static int complain_host(struct context *ctx, int r, const char *what)
                 return -ENOMEM;
         case ENODEV:
         case ENXIO:
-                return complain_no_device(ctx);
+                return local_port_complain(ctx->settings->ca, ctx->settings->port, &ctx->findings);
         case EACCES:
         case EPERM:
                 return findings_error(f, FINDING_HOST_NO_PERMISSION, "run as root", "permission denied for /dev/infiniband/umad*");

@@ -105,3 +105,17 @@ size_t local_port_guids(struct guid *ret, size_t max)
                 n = add_guids(names[i], ret, n, max);
         return n;
 }
+
+int local_port_complain(const char *ca, unsigned port, struct findings *findings)
+{
+        static const char hint[] = "ibstat lists them; check that the module ib_umad is loaded";
+        const enum finding_code code = FINDING_HOST_NO_DEVICE;
+
+        if (ca && port)
+                return findings_error(findings, code, hint, "this host has no InfiniBand port '%s' %u", ca, port);
+        if (ca)
+                return findings_error(findings, code, hint, "this host has no InfiniBand device '%s'", ca);
+        if (port)
+                return findings_error(findings, code, hint, "no InfiniBand device of this host has a port %u", port);
+        return findings_error(findings, code, hint, "no InfiniBand device on this host");
+}

@@ -11,6 +11,7 @@
 #include "ib/smp.h"
 #include "shell/shell.h"
 #include "util/macros.h"
+#include "util/findings.h"
 
 #define CA_NAME_SIZE 64
 
@@ -28,6 +29,8 @@ struct local_port {
  * -ENODEV (no such port, or none with an InfiniBand link layer), -ENETDOWN (its link is down; *ret is filled), or another negative
  * errno. */
 int local_port_find(const char *ca, unsigned port, struct local_port *ret);
+/* Adds that there is no such port. Returns -EBADMSG or -ENOMEM. */
+int local_port_complain(const char *ca, unsigned port, struct findings *findings);
 
 /* Writes the GUIDs of all InfiniBand ports of this host, up or down, at most max. Returns their number. */
 size_t local_port_guids(struct guid *ret, size_t max);

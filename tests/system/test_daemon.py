@@ -90,6 +90,13 @@ def test_broken_policy_keeps_the_old():
         daemon.reload()
         daemon.wait_text("pkeyd.yaml:1:1", after=seen)
         check_equal(wrong(fabric, policy_one()), [], "tables after broken settings")
+        for settings, words in (("ca: nope\n", "this host has no InfiniBand device 'nope'"),
+                                ("port: 7\n", "no InfiniBand device of this host has a port 7"),
+                                ("ca: nope\nport: 7\n", "this host has no InfiniBand port 'nope' 7")):
+            fabric.settings(SETTINGS + settings)
+            seen = len(daemon.text())
+            daemon.reload()
+            daemon.wait_text(words + " (hint: ibstat lists them", after=seen)
         fabric.settings(SETTINGS)
         daemon.reload()
         check_equal(wrong(fabric, policy), [], "tables when both files are right again")
