@@ -228,7 +228,7 @@ static bool read_url(struct reader *r, const struct settings_key *key, const str
                 return false;
         *ret = node->text;
         if (!is_endpoint(node->text))
-                refuse(r, node, key, "is not http:// or https:// with a host and a port");
+                refuse(r, node, key, "is not http:// or https:// with a host and, if it is not 80 or 443, a port");
         return true;
 }
 
