@@ -20,6 +20,8 @@ const char *port_key_name(const struct settings *s, char ret[PORT_KEY_NAME])
 {
         if (s->ca)
                 (void) snprintf(ret, PORT_KEY_NAME, "%s%s%.0u", s->ca, s->port ? "/" : "", s->port);
+        else if (s->port)
+                (void) snprintf(ret, PORT_KEY_NAME, "port %u of an InfiniBand device", s->port);
         else
                 (void) snprintf(ret, PORT_KEY_NAME, "an InfiniBand port");
         return ret;
@@ -31,7 +33,7 @@ const char *port_key_problem(int r)
         case -ENETDOWN:
                 return "its link is down";
         case -ENODEV:
-                return "this host has no such device";
+                return "not found on this host (ibstat lists the ports that it has)";
         case -EACCES:
         case -EPERM:
                 return "no permission to use /dev/infiniband/umad*; the udev rule 70-pkeyd.rules gives them to the group pkeyd: "

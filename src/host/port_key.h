@@ -14,7 +14,7 @@ struct port_key {
 
 void port_key_make(const struct settings *s, struct port_key *ret);
 bool port_key_is_of(const struct port_key *k, const struct settings *s);
-/* "mlx5_0/1", or "an InfiniBand port". Returns ret. */
+/* "mlx5_0/1", "port 1 of an InfiniBand device", or "an InfiniBand port". Returns ret. */
 const char *port_key_name(const struct settings *s, char ret[PORT_KEY_NAME]);
 /* What a negative errno of opening the port means, and what an admin can do. */
 const char *port_key_problem(int r);

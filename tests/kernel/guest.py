@@ -329,7 +329,7 @@ def refusal(*argv, status=1, text=None):
 def no_modules():
     write(POLICY, FIRST)
     check(not os.path.exists("/sys/class/infiniband"), "RDMA modules are loaded already")
-    refusal("pkeyd", text="no such device")
+    refusal("pkeyd", text="not found on this host")
     refusal("pkeyctl", "plan", text="no InfiniBand device")
     refusal("pkeyctl", "verify", "--local", text="ib_uverbs")
 
@@ -340,7 +340,7 @@ def roce_only():
     must("ip", "link", "set", "dummy0", "up")
     must("rdma", "link", "add", "rxe0", "type", "rxe", "netdev", "dummy0")
     try:
-        refusal("pkeyd", text="no such device")
+        refusal("pkeyd", text="not found on this host")
         refusal("pkeyctl", "plan", text="no InfiniBand device")
         refusal("pkeyctl", "verify", "--local", text="link layer")
     finally:

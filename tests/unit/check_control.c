@@ -408,7 +408,7 @@ START_TEST(port_that_cannot_be_used)
                 int r;
                 const char *text;
         } cases[] = {
-                        {-ENODEV, "an InfiniBand port: this host has no such device"},
+                        {-ENODEV, "an InfiniBand port: not found on this host (ibstat lists the ports that it has)"},
                         {-EACCES, "no permission to use /dev/infiniband/umad*; the udev rule 70-pkeyd.rules gives them to the group pkeyd"},
                         {-EPERM, "no permission to use /dev/infiniband/umad*; the udev rule 70-pkeyd.rules gives them to the group pkeyd"},
                         {-EOPNOTSUPP, "the kernel module ib_umad is not loaded"},
@@ -432,8 +432,9 @@ START_TEST(port_name_of_the_settings)
         static const struct {
                 const char *settings, *text;
         } cases[] = {
-                        {"ca: mlx5_1\nport: 2\n", "mlx5_1/2: this host has no such device"},
-                        {"ca: mlx5_1\n", "mlx5_1: this host has no such device"},
+                        {"ca: mlx5_1\nport: 2\n", "mlx5_1/2: not found on this host"},
+                        {"ca: mlx5_1\n", "mlx5_1: not found on this host"},
+                        {"port: 2\n", "port 2 of an InfiniBand device: not found on this host"},
         };
 
         for (size_t i = 0; i < ELEMENTS(cases); i++, again()) {
@@ -485,7 +486,7 @@ START_TEST(port_lost_later)
                 ck_assert_int_eq(status()->last_result, SWEEP_WAITS);
         }
         ck_assert_uint_eq(count_logged(LOG_EVENT_WAITING_FOR_PORT), 1);
-        expect_logged(LOG_EVENT_WAITING_FOR_PORT, "this host has no such device");
+        expect_logged(LOG_EVENT_WAITING_FOR_PORT, "not found on this host");
         until(CONTROL_DISCOVERING); /* the whole fabric, when it is back */
 }
 END_TEST
