@@ -56,7 +56,7 @@ bool state_next_report(struct state *s, struct state_report *ret)
 }
 
 #define OF_ANOTHER_USER \
-        "run pkeyctl as root; the directory and its files must belong to the user that pkeyd runs as (chown -R pkeyd: DIRECTORY)"
+        "the directory and its files must belong to the user that pkeyd runs as (chown -R pkeyd: DIRECTORY), and pkeyctl needs root"
 
 /* What an error means, and what to do. why NULL: what etcd_http_explain() or strerror() returns. The last entry of each array is
  * for all other errors. */
@@ -75,6 +75,8 @@ static const struct explanation {
           "set store: etcd again, and run pkeyctl store copy sqlite; or remove the file `etcd` and state.db: then every port counts as "
           "never read" },
         { -EACCES, NULL, OF_ANOTHER_USER },
+        { -ENOENT, NULL, "create the directory above the state directory, which pkeyd creates itself" },
+        { -ENOTDIR, NULL, "name a directory: --state-dir" },
         { -ENOSPC, NULL, "make room on its file system" },
         { -EDQUOT, NULL, "make room on its file system" },
         { 0, NULL,

@@ -314,8 +314,11 @@ START_TEST(cannot_be_opened)
         ck_assert_int_eq(state_open(&other, arena_printf(arena, "%s/no/such", top), STATE_WRITE, NULL), -ENOENT);
         ck_assert(state_next_report(&other, &r));
         ck_assert_int_eq(r.kind, STATE_UNUSABLE);
+        ck_assert_msg(strstr(r.hint, "create the directory above"), "%s", r.hint);
         state_close(&other);
         ck_assert_int_eq(state_open(&other, file("state.db"), STATE_WRITE, NULL), -ENOTDIR);
+        ck_assert(state_next_report(&other, &r));
+        ck_assert_msg(strstr(r.hint, "name a directory"), "%s", r.hint);
         state_close(&other);
 }
 END_TEST
@@ -336,7 +339,7 @@ START_TEST(another_user)
                 ck_assert_int_eq(seteuid(0), 0);
                 ck_assert(state_next_report(&other, &r));
                 ck_assert_msg(strstr(r.text, "state.db cannot be used: Permission denied"), "%s", r.text);
-                ck_assert_msg(strstr(r.hint, "run pkeyctl as root"), "%s", r.hint);
+                ck_assert_msg(strstr(r.hint, "pkeyctl needs root"), "%s", r.hint);
                 state_close(&other);
         }
 }
@@ -722,7 +725,6 @@ START_TEST(lock_is_let_go)
 END_TEST
 
 /* --- a directory of another user ---------------------------------------------------------------------------------- */
-
 
 static void check_owners(void)
 {
