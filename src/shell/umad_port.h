@@ -10,8 +10,8 @@
 
 #include "ib/smp.h"
 #include "shell/shell.h"
-#include "util/macros.h"
 #include "util/findings.h"
+#include "util/macros.h"
 
 #define CA_NAME_SIZE 64
 
