@@ -67,10 +67,10 @@ static mode_t refused_bits(const struct stat *st, enum readers readers)
 static int check_access(const struct stat *st, enum readers readers, const char *path, struct findings *findings)
 {
         static const char *const why[] = {
-                [READERS_PKEYD] = "it can be read by users other than its owner and the group that pkeyd runs as, or written by users other than its "
+                [READERS_PKEYD] = "it can be read by others than its owner and the group that pkeyd runs as, or written by others than its "
                                   "owner",
-                [READERS_CREDENTIAL] = "it can be read or written by users other than its owner",
-                [READERS_GROUP] = "it can be read by users other than its owner and its group, or written by users other than its owner",
+                [READERS_CREDENTIAL] = "it can be read or written by others than its owner",
+                [READERS_GROUP] = "it can be read by others than its owner and its group, or written by others than its owner",
         };
 
         if (st->st_uid != 0 && st->st_uid != geteuid())

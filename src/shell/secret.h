@@ -37,7 +37,7 @@ void secret_done(struct secret *s);
 int secret_read_m_keys(const struct settings *settings, struct findings *findings, struct m_keys **ret);
 /* If there are several M_Keys, reads the file `neighbors` from the same directory (or the credential of this name): which port is
  * expected at the end of each link (discovery/links.h). If it cannot be read, *ret is NULL and a note says so (M_KEYS_DIFFER). It
- * is no secret, but a file that users other than root may write is not used. Returns 0 or -ENOMEM; *ret lives in the arena. */
+ * is no secret, but a file that others than root may write is not used. Returns 0 or -ENOMEM; *ret lives in the arena. */
 int secret_read_neighbors(struct arena *a, const struct settings *settings, const struct m_keys *keys,
                           struct findings *findings, const char **ret, size_t *ret_n);
 /* Reads the SM_Key from the credential "sa_key" or the file sa_key_file of the settings; 0: there is none. Returns 0, -EBADMSG,

@@ -106,7 +106,7 @@ def test_daemon():
         os.chmod(fabric.path("m_key"), 0o644)
         seen = len(daemon.text())
         daemon.reload()
-        daemon.wait_text("it can be read by users other than its owner and the group that pkeyd runs as", after=seen)
+        daemon.wait_text("it can be read by others than its owner and the group that pkeyd runs as", after=seen)
         check(daemon.status().count("refused"), daemon.status())
         check_equal(daemon.stop(), 0, "exit status of pkeyd")
         check_secret(daemon.text() + repr(daemon.notified()), "what pkeyd said")
