@@ -65,9 +65,15 @@ struct complaint {
         const char *text, *hint;
         bool at_context;     /* the mistake is where the construct begins, not where libyaml noticed it */
         char closes;         /* the construct; 0: nothing does */
+        size_t from_column;  /* libyaml noticed it there or further right; from 0 on */
 };
 
+#define KEY_MAX 1024 /* characters: libyaml takes no longer key on one line */
+
+/* The first that fits counts. */
 static const struct complaint complaints[] = {
+        { "mapping values are not allowed", "the key before this ':' is longer than 1,024 characters",
+          "put the hosts into a group, or write '? KEY' on this line and ': VALUE' on the next one", .from_column = KEY_MAX + 1 },
         { "mapping values are not allowed", "a ':' is not allowed here",
           "check for a missing ':' in the line above, or one without a blank after it, a second ':' in this line, or too much "
           "indentation" },
@@ -97,10 +103,6 @@ static const struct complaint complaints[] = {
         { "found incompatible YAML document", "unknown YAML version (accepted: 1.1, 1.2)" },
 };
 
-/* libyaml takes no longer one on one line. */
-#define KEY_MAX 1024
-static const struct complaint long_key = { "", "the key before this ':' is longer than 1,024 characters",
-                                           "put the hosts into a group, or write '? KEY' on this line and ': VALUE' on the next one" };
 static const struct complaint unclosed = { "", "the list or map that opens here is not closed", .at_context = true };
 /* libyaml does not tell where a list or map opens in which nothing follows. */
 static const struct complaint unclosed_above = { "", "the file ends within a list or map",
@@ -127,10 +129,9 @@ static const struct complaint *find_complaint(const yaml_parser_t *parser)
 {
         const char *problem = parser->problem ? parser->problem : "";
 
-        if (strncmp(problem, complaints[0].libyaml, strlen(complaints[0].libyaml)) == 0 && parser->problem_mark.column > KEY_MAX)
-                return &long_key;
         for (size_t i = 0; i < ELEMENTS(complaints); i++)
-                if (strncmp(problem, complaints[i].libyaml, strlen(complaints[i].libyaml)) == 0)
+                if (strncmp(problem, complaints[i].libyaml, strlen(complaints[i].libyaml)) == 0 &&
+                    parser->problem_mark.column >= complaints[i].from_column)
                         return &complaints[i];
         return NULL;
 }
