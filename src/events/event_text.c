@@ -46,8 +46,8 @@ static void log_more(struct log *l, const struct generation *g, const struct fin
 {
         char text[128];
 
-        snprintf(text, sizeof(text), "%u more finding%s of this kind (%s); pkeyctl plan lists all of them", n, text_plural(n),
-                 finding_code_to_string(like->code));
+        (void) snprintf(text, sizeof(text), "%u more finding%s of this kind (%s); pkeyctl plan lists all of them", n, text_plural(n),
+                        finding_code_to_string(like->code));
         log_add_finding(l, event_of_finding(like), g->number,
                         &(struct finding) { .severity = like->severity, .code = like->code, .text = text });
 }
