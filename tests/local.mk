@@ -14,7 +14,10 @@ AM_CFLAGS += $(CHECK_CFLAGS)
 TEST_LIBS = libpkeyd-core.la $(CHECK_LIBS)
 endif
 
+# The order of TESTS: the simulation, which computes for minutes, then scenarios, which wait, then what computes. With make -j they
+# share the processors well.
 include tests/fabsim/local.mk
+include tests/system/local.mk
 if HAVE_CHECK
 include tests/unit/ib.mk
 include tests/unit/util.mk
@@ -50,6 +53,5 @@ include tests/model/local.mk
 include tests/mutate/local.mk
 include tests/golden/local.mk
 include tests/lint/local.mk
-include tests/system/local.mk
 include tests/bench/local.mk
 include tests/kernel/local.mk
