@@ -170,8 +170,11 @@ static void take_changed(struct control *c, struct remembered *changed)
         bool has_lost_number = g && !is_guest && changed->policy && !is_same &&
                                (g->number == stored || (g->number < stored && is_unstored));
 
-        if (is_same)
+        if (is_same) {
                 confirm_adopt_stored(c, &changed->files.facts);
+                if (c->in_force != c->unstored) /* the other process may have stored other settings with it */
+                        c->in_force->facts.settings_size = changed->files.facts.settings_size;
+        }
         sync_take_all(c, changed);
         c->knowledge_is_new = true;
         if (!g)

@@ -33,8 +33,10 @@ WRONGS = [
     Wrong("confirm-answers-for-another", SYNC, "                confirm_overtaken(c);\n", ""),
     Wrong("confirm-stored-too-early", SYNC, "        if (s->facts == FACTS_STORING)\n", "        if (s->facts != FACTS_STORED)\n"),
     # another process stores it
-    Wrong("confirm-ignores-the-store", SYNC, "        if (is_same)\n                confirm_adopt_stored(c, &changed->files.facts);\n", ""),
-    Wrong("confirm-by-another-policy", SYNC, "        if (is_same)\n                confirm_adopt", "        if (changed->policy && c->in_force && c->in_force->number == stored)\n                confirm_adopt"),
+    Wrong("confirm-ignores-the-store", SYNC, "                confirm_adopt_stored(c, &changed->files.facts);\n", ""),
+    Wrong("settings-size-of-this-process", SYNC, "                if (c->in_force != c->unstored)", "                if (false)"),
+    Wrong("settings-size-of-what-is-replaced", SYNC, "                if (c->in_force != c->unstored)", "                if (true)"),
+    Wrong("confirm-by-another-policy", SYNC, "        if (is_same) {\n", "        if (changed->policy && c->in_force && c->in_force->number == stored) {\n"),
     Wrong("confirm-by-what-waits", CONFIRM, "if (confirm_waits(c) && stored->confirmed > 0)", "if (confirm_waits(c))"),
     Wrong("confirm-is-not-read-by-pkeyctl", SYNC, "bool is_same = changed->policy && is_in_force(", "bool is_same = g && changed->policy && is_in_force("),
     # undo
