@@ -350,10 +350,13 @@ static struct generation *remembered_generation(struct context *ctx, const struc
 {
         _cleanup_generation_ struct generation *g = m->policy ? generation_new() : NULL;
         _cleanup_findings_ struct findings ignored = { .arena = ctx->arena };
-        const char *copy = g ? arena_copy(g->arena, m->policy, m->n_policy + 1) : NULL;
+        const char *policy = g ? arena_copy(g->arena, m->policy, m->n_policy + 1) : NULL;
+        const char *settings = policy ? text_copy(g->arena, &m->files.settings) : NULL;
 
-        if (!copy || generation_read_policy(g, "(last policy in force)", copy, m->n_policy, &ignored) < 0)
+        if (!settings || generation_read_policy(g, "(last policy in force)", policy, m->n_policy, &ignored) < 0)
                 return NULL;
+        g->settings_bytes = settings; /* to be stored again if the state directory is deleted meanwhile */
+        g->n_settings_bytes = m->files.settings.n;
         generation_continue(g, &(struct generation) { .number = m->generation, .facts = m->files.facts });
         return STEAL(g);
 }

@@ -7,7 +7,8 @@ import sqlite3
 import stat
 import subprocess
 
-from harness import PATIENCE, Daemon, Fabric, Skip, check, check_equal, main, program, read_file, two_level, wait_for
+from harness import (PATIENCE, AtTerminal, Daemon, Fabric, Skip, check, check_equal, main, program, read_file, two_level,
+                     wait_for)
 from oracle import Policy
 from private_bus import Bus, require
 
@@ -206,6 +207,20 @@ def test_no_generations():
         check_equal(fabric.pkeyctl("history").expect(0).out, words + "\n", "history")
         check_equal(fabric.pkeyctl("history", "--json").expect(0).json()["generations"], [], "as JSON")
         check(words in fabric.pkeyctl("history", "show", "1").expect(1).err, "show")
+
+
+def test_deleted_before_the_answer():
+    """pkeyctl stores the generation in force again, with the settings that it was stored with."""
+    with Fabric(two_level(1, 1, 4)) as fabric:
+        fabric.settings(SETTINGS)
+        fabric.pkeyctl("apply", "--yes", fabric.write("partitions.yaml", ONE)).expect(0)
+        fabric.settings(SETTINGS + "window: 7\n")
+        apply = AtTerminal(fabric, "apply", fabric.write("partitions.yaml", TWO))
+        apply.wait_question("?")
+        os.remove(fabric.path("state/state.db"))
+        apply.end(0, "yes")
+        diff = fabric.pkeyctl("history", "diff", "1", "2", "--json").expect(2).json()["files"][1]["diff"]
+        check("+window: 7" in diff and "+sweep_interval" not in diff, diff)
 
 
 def test_older_database():
