@@ -614,7 +614,7 @@ void head_lock(struct sim *s, struct process *p, struct control_lock *ret)
                 h->replaced_at = s->now;
                 p->is_replaced = false;
         }
-        if (s->shares_store && prng_permille(&s->share_rng, 50)) { /* the lease ended while it was loaded */
+        if (s->shares_store && prng_permille(&s->share_rng, 50) && !s->quiet) { /* the lease ended while it was loaded */
                 ret->r = -ENOLCK;
                 head_unlock(p);
         }
