@@ -78,6 +78,14 @@ void session_report_state(struct context *ctx, bool fatal)
         }
 }
 
+static int complain_store(struct context *ctx, enum control_state failed, int r)
+{
+        if (failed == CONTROL_LOCKING && ctx->state.error == r)
+                return -EBADMSG; /* session_report_state() has reported it */
+        return findings_error(&ctx->findings, FINDING_HOST_STATE_DIR, state_hint(&ctx->state, r),
+                              "%s cannot be used: %s; nothing more was written", ctx->state.name, state_explain(&ctx->state, r));
+}
+
 static int complain(struct context *ctx, const struct control_results *results)
 {
         static const char *const steps[] = {
@@ -101,6 +109,8 @@ static int complain(struct context *ctx, const struct control_results *results)
         if (results->failed == CONTROL_LOCKING && *results->lock_holder)
                 return findings_error(f, FINDING_HOST_BUSY, NULL, "%s: %s is writing tables; try again later", ctx->state.name,
                                       results->lock_holder);
+        if (results->failed == CONTROL_LOCKING || results->failed == CONTROL_STORING)
+                return complain_store(ctx, results->failed, r);
         return complain_host(ctx, r, WORD(steps, results->failed, "sweep"));
 }
 
@@ -271,12 +281,12 @@ static bool carry_out(struct session *s, const struct control_action *action, st
                 ret->kind = CONTROL_EVENT_LOCK;
                 ret->lock.r = state_lock(&ctx->state, &ret->lock.holder, &ret->lock.changed);
                 ret->lock.why = state_explain(&ctx->state, ret->lock.r);
-                session_report_state(ctx, false);
+                session_report_state(ctx, true);
                 return true;
         case CONTROL_STORE:
                 ret->kind = CONTROL_EVENT_STORED;
                 ret->r = state_commit(&ctx->state, action->transaction);
-                session_report_state(ctx, false);
+                session_report_state(ctx, false); /* all may be written already */
                 return true;
         case CONTROL_CHOOSE_TABLES:
                 choose_tables(s, ret);

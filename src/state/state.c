@@ -115,6 +115,11 @@ const char *state_explain(const struct state *s, int error)
         return find_explanation(s, error)->why ?: (s->etcd ? etcd_http_explain(error) : NULL) ?: strerror(-error);
 }
 
+const char *state_hint(const struct state *s, int error)
+{
+        return find_explanation(s, error)->hint;
+}
+
 /* --- the store ---------------------------------------------------------------------------------------------------- */
 
 /* What was seen of a cluster is kept: another one, or an older copy, is noticed also after an outage. */
@@ -128,7 +133,7 @@ static void close_store(struct state *s)
 /* Continues without a store, and reports the error if it is new. */
 static void give_up(struct state *s, int error)
 {
-        const char *why = state_explain(s, error), *hint = find_explanation(s, error)->hint;
+        const char *why = state_explain(s, error), *hint = state_hint(s, error);
 
         if (s->etcd && s->store && *etcd_store_problem(s->store)) {
                 free(s->problem);
@@ -273,6 +278,13 @@ static int hold_store(struct state *s)
         return directory_lock_take(s->path, DIRECTORY_LOCK_RUNS, LOCK_SH, &s->runs_fd, s->holder);
 }
 
+static void release_store(struct state *s)
+{
+        if (s->runs_fd >= 0)
+                directory_lock_release(s->runs_fd);
+        s->runs_fd = -1;
+}
+
 /* With a store in etcd -EACCES would be what etcd answers. */
 static int prepare_directory(struct state *s, struct file_identity *owner)
 {
@@ -382,8 +394,8 @@ void state_close(struct state *s)
                 (void) file_become_owner_of(s->path, &owner);
         state_unlock(s);
         (void) store_close(s->store);
-        if (s->path && s->runs_fd >= 0)
-                directory_lock_release(s->runs_fd);
+        if (s->path)
+                release_store(s);
         while (s->n_reports > 0)
                 drop_first_report(s);
         free(s->path);
@@ -554,10 +566,23 @@ int state_read_layout(struct state *s, struct arena *a, uint64_t after, struct l
 
 /* --- the lock ----------------------------------------------------------------------------------------------------- */
 
+static int lock_directory(struct state *s)
+{
+        return directory_lock_take(s->path, DIRECTORY_LOCK_WRITES, LOCK_EX, &s->lock_fd, s->holder);
+}
+
 static int take_directory_lock(struct state *s)
 {
-        int r = s->locked ? 0 : directory_lock_take(s->path, DIRECTORY_LOCK_WRITES, LOCK_EX, &s->lock_fd, s->holder);
+        int r = s->locked ? 0 : lock_directory(s);
 
+        if (r == -ENOENT) { /* the directory was removed */
+                _cleanup_identity_ struct file_identity owner = {};
+
+                release_store(s);
+                r = prepare_directory(s, &owner) ?: lock_directory(s);
+        }
+        if (r < 0 && r != -EWOULDBLOCK && r != -ENOMEM)
+                give_up(s, r);
         s->locked = r == 0;
         return r;
 }

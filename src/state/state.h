@@ -85,8 +85,9 @@ void state_close(struct state *s);
  * pkeyctl on this host may have committed since. */
 bool state_is_of_other_pkeyd(const struct state *s);
 
-/* What an error of the functions below means, for people; static. */
+/* What an error of the functions below means, and what to do (NULL: not known), for people; static. */
 const char *state_explain(const struct state *s, int error);
+const char *state_hint(const struct state *s, int error);
 
 /* Returns the next report, borrowed until the next call; false: there are no more. state_open, state_load, state_lock and
  * state_commit may add reports. */

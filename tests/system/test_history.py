@@ -3,6 +3,7 @@
 
 import json
 import os
+import shutil
 import sqlite3
 import stat
 import subprocess
@@ -217,10 +218,21 @@ def test_deleted_before_the_answer():
         fabric.settings(SETTINGS + "window: 7\n")
         apply = AtTerminal(fabric, "apply", fabric.write("partitions.yaml", TWO))
         apply.wait_question("?")
-        os.remove(fabric.path("state/state.db"))
+        shutil.rmtree(fabric.path("state"))
         apply.end(0, "yes")
         diff = fabric.pkeyctl("history", "diff", "1", "2", "--json").expect(2).json()["files"][1]["diff"]
         check("+window: 7" in diff and "+sweep_interval" not in diff, diff)
+
+
+def test_no_directory_after_the_answer():
+    with Fabric(two_level(1, 1, 4)) as fabric:
+        fabric.settings(SETTINGS)
+        apply = AtTerminal(fabric, "apply", fabric.write("partitions.yaml", ONE))
+        apply.wait_question("?")
+        shutil.rmtree(fabric.path("state"))
+        fabric.write("state", "")
+        out = apply.end(1, "yes")
+        check("state/state.db cannot be used: Not a directory" in out and "hint: name a directory" in out and "; nothing was sent" in out, out)
 
 
 def test_older_database():

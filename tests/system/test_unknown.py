@@ -182,14 +182,13 @@ def test_missed_from_the_beginning():
         s.expect_granted()
 
 
-def test_store_deleted_while_running():
+def deleted_while_running(delete):
+    """pkeyd stores what it knows in a new store."""
     with Scene() as s:
         s.mute()
         s.set_policy(P2)
         s.daemon.reload()
-        for name in os.listdir(s.fabric.path("state")):
-            if name.startswith("state.db"):
-                os.unlink(os.path.join(s.fabric.path("state"), name))
+        delete(s.fabric.path("state"))
         s.expect_held(why="after the store was deleted")
         s.unmute()
         s.expect_granted()
@@ -200,6 +199,19 @@ def test_store_deleted_while_running():
         s.daemon = s.start()
         s.unmute()
         wait_for(lambda: s.holds(A) and not s.holds(C), "P1 to be in force again")
+
+
+def test_store_deleted_while_running():
+    def delete(state):
+        for name in os.listdir(state):
+            if name.startswith("state.db"):
+                os.unlink(os.path.join(state, name))
+
+    deleted_while_running(delete)
+
+
+def test_state_directory_deleted_while_running():
+    deleted_while_running(shutil.rmtree)
 
 
 def test_unplugged():

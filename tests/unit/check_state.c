@@ -5,10 +5,12 @@
 #include <fcntl.h>
 #include <sqlite3.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "shell/file.h"
+#include "state/directory_lock.h"
 #include "state/state.h"
 
 static char top[64], path[128];
@@ -82,10 +84,8 @@ static void setup(void)
 
 static void remove_files(void)
 {
-        DIR *d;
+        DIR *d = opendir(path);
 
-        state_close(&state);
-        d = opendir(path);
         for (struct dirent *e; d && (e = readdir(d));)
                 if (e->d_name[0] != '.' && unlink(file(e->d_name)) < 0)
                         (void) rmdir(file(e->d_name));
@@ -95,6 +95,7 @@ static void remove_files(void)
 
 static void teardown(void)
 {
+        state_close(&state);
         remove_files();
         (void) rmdir(path);
         ck_assert_int_eq(rmdir(top), 0);
@@ -540,6 +541,46 @@ START_TEST(removed_before_a_lock)
 }
 END_TEST
 
+static void remove_directory(void)
+{
+        remove_files();
+        ck_assert_int_eq(rmdir(path), 0);
+}
+
+START_TEST(removed_with_its_directory)
+{
+        char other[LOCK_HOLDER_SIZE];
+        const char *holder;
+        int fd;
+
+        state_close(&state);
+        ck_assert_int_eq(state_open(&state, path, STATE_SERVE, NULL), 0);
+        remove_directory();
+        ck_assert_int_eq(lock(&state, &holder), -EUCLEAN);
+        ck_assert_int_eq(lock(&state, &holder), 0);
+        ck_assert_int_eq(commit_index(&state, 1), 0);
+        ck_assert_int_eq(directory_lock_take(path, DIRECTORY_LOCK_WRITES, LOCK_EX, &fd, other), -EWOULDBLOCK);
+        ck_assert_int_eq(directory_lock_take(path, DIRECTORY_LOCK_RUNS, LOCK_EX, &fd, other), -EWOULDBLOCK);
+}
+END_TEST
+
+START_TEST(removed_with_its_directory_for_good)
+{
+        const char *holder;
+
+        remove_directory();
+        ck_assert_int_eq(close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600)), 0);
+        ck_assert_int_eq(lock(&state, &holder), -ENOTDIR);
+        check_report(STATE_UNUSABLE, "state.db cannot be used: Not a directory");
+        ck_assert_int_eq(lock(&state, &holder), -ENOTDIR);
+        check_no_report();
+        ck_assert_int_eq(unlink(path), 0);
+        ck_assert_int_eq(lock(&state, &holder), -EUCLEAN);
+        check_report(STATE_USABLE, "state.db can be used again");
+        ck_assert_int_eq(lock(&state, &holder), 0);
+}
+END_TEST
+
 START_TEST(removed_before_it_is_loaded)
 {
         _cleanup_remembered_ struct remembered *m = NULL;
@@ -773,6 +814,7 @@ START_TEST(root_in_a_directory_of_a_user)
         if (geteuid() != 0)
                 return;
         ck_assert_int_eq(chown(top, USER, USER), 0);
+        state_close(&state);
         remove_files();
         ck_assert_int_eq(rmdir(path), 0);
         open_again(0); /* the directory is new */
@@ -783,6 +825,7 @@ START_TEST(root_in_a_directory_of_a_user)
         ck_assert_int_eq(use_as_user(), 0);
         check_owners();
 
+        state_close(&state);
         remove_files(); /* the directory is there */
         open_again(0);
         ck_assert_int_eq(lock(&state, &holder), 0);
@@ -1002,6 +1045,7 @@ START_TEST(import_through_a_link)
 
         if (geteuid() != 0)
                 return;
+        state_close(&state);
         remove_files();
         ck_assert_int_eq(chown(path, USER, USER), 0);
         ck_assert_int_eq(chmod(top, 0711), 0);
@@ -1042,6 +1086,8 @@ int main(void)
         tcase_add_test(t, another_committed);
         tcase_add_test(t, removed_before_a_commit);
         tcase_add_test(t, removed_before_a_lock);
+        tcase_add_test(t, removed_with_its_directory);
+        tcase_add_test(t, removed_with_its_directory_for_good);
         tcase_add_test(t, removed_before_it_is_loaded);
         tcase_add_test(t, replaced_before_it_is_loaded);
         tcase_add_loop_test(t, replaced, 0, 2);
