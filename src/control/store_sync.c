@@ -156,21 +156,29 @@ struct generation *sync_continue(struct control *c, struct generation *g)
         return candidate;
 }
 
-/* A generation that only audits is not in the store: if another process gave its number to another generation, this one gets a new
- * number. So does one that came into force while the store could not be read, which has later ones. If the state directory was
- * deleted, the other process has begun a new store, which has neither the generation in force nor leases, so that they must be
- * stored again. A guest stores its generation if it writes before the other head node has stored one. */
+/* A generation that only audits is not in the store, so that another process gives its number to another one. Generations that came
+ * into force while the store could not be read are not in it either: it may have later ones, or others with these numbers. */
+static bool has_lost_number(const struct control *c, const struct generation *g, const struct remembered *changed)
+{
+        const struct generation *first = g == c->unstored && c->unstored_before ? c->unstored_before : g;
+
+        if (!changed->policy || control_is_guest(c) || is_in_force(c, changed->generation, changed->policy, changed->n_policy))
+                return false;
+        if (first->number == changed->generation) /* the store has the one before after all, if the answer to it was lost */
+                return first == g || !generation_has_policy(first, changed->policy, changed->n_policy);
+        return first->number < changed->generation && g == c->unstored;
+}
+
+/* If the state directory was deleted, the other process has begun a new store, which has neither the generation in force nor
+ * leases: they must be stored again. A guest stores its generation if it writes before the other head node has stored one. */
 static void take_changed(struct control *c, struct remembered *changed)
 {
         struct generation *g = control_serves(c) ? c->in_force : NULL;
         uint64_t stored = changed->generation;
         bool is_guest = control_is_guest(c);
-        bool is_same = changed->policy && is_in_force(c, stored, changed->policy, changed->n_policy);
-        bool is_unstored = g && g == c->unstored;
-        bool has_lost_number = g && !is_guest && changed->policy && !is_same &&
-                               (g->number == stored || (g->number < stored && is_unstored));
+        bool has_lost = g && has_lost_number(c, g, changed);
 
-        if (is_same) {
+        if (changed->policy && is_in_force(c, stored, changed->policy, changed->n_policy)) {
                 confirm_adopt_stored(c, &changed->files.facts);
                 if (c->in_force != c->unstored) /* the other process may have stored other settings with it */
                         c->in_force->facts.settings_size = changed->files.facts.settings_size;
@@ -181,8 +189,8 @@ static void take_changed(struct control *c, struct remembered *changed)
                 return;
         if (!is_guest)
                 leases_unstore(c->leases);
-        if (has_lost_number) {
-                if (is_unstored && c->unstored_before)
+        if (has_lost) {
+                if (g == c->unstored && c->unstored_before)
                         c->unstored_before->number = ++c->last_number;
                 g->number = ++c->last_number;
                 c->unannounced = true;

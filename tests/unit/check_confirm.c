@@ -486,6 +486,32 @@ START_TEST(another_generation_was_confirmed)
 }
 END_TEST
 
+/* The store could not be read before, and its last generation has the number of the one before: no number is given twice. If it
+ * is the one before, the answer to the commit was lost. */
+START_TEST(undo_beside_generations_of_the_store)
+{
+        static const struct { const char *policy; uint64_t number; } stored[] = { { POLICY_3, 4 }, { POLICY_1, 2 } };
+
+        for (unsigned i = 0; i < ELEMENTS(stored); i++) {
+                store_r = -ENOSPC;
+                serve(POLICY_1);
+                ck_assert_int_eq(reload_within(POLICY_2, 600, 3), 0);
+                next_sweep();
+                ck_assert_uint_eq(status()->in_force->number, 2);
+                store_r = 0;
+                give_candidate(SETTINGS, POLICY_2, 4);
+                give_changed_lock(1, stored[i].policy, 0);
+                ck_assert_uint_eq(status()->in_force->number, stored[i].number);
+                next_sweep();
+                ck_assert_int_eq(ask(CONTROL_EVENT_UNDO, 5), 0);
+                ck_assert_uint_eq(noted.undo.number, stored[i].number - 1);
+                ck_assert_uint_eq(noted.undo.undoes, stored[i].number);
+                teardown();
+                setup();
+        }
+}
+END_TEST
+
 START_TEST(reload_is_withdrawn)
 {
         serve(POLICY_1);
@@ -733,6 +759,7 @@ int main(void)
         tcase_add_test(t, undo_of_an_undo);
         tcase_add_test(t, undo_of_an_undo_of_an_undo);
         tcase_add_test(t, undo_while_nothing_can_be_stored);
+        tcase_add_test(t, undo_beside_generations_of_the_store);
         tcase_add_test(t, undo_of_a_policy_with_errors);
         tcase_add_test(t, undo_that_fails);
         tcase_add_test(t, undo_that_comes_too_late);
