@@ -583,13 +583,15 @@ static void follow_clock(const struct sim *s, struct sim_lease *book)
 /* What was granted is there; of everything else what was stored last. */
 static void restore(struct sim *s, struct process *p, struct sim_lease *book, unsigned id, const struct lease *lease)
 {
+        bool was_there = book->state != SIM_LEASE_ABSENT;
+        bool ended_at_once = was_there && !lease && !book->was_planned && may_be_stranded(p); /* no port had its P_Key */
         struct leased is = {};
 
         book->is_ended = book->is_ended && !lease;
         follow_clock(s, book);
         if (lease)
                 is = leased_of(s, lease);
-        if (!book->is_uncertain && (lease ? book->state == SIM_LEASE_ABSENT : book->state != SIM_LEASE_ABSENT))
+        if (!book->is_uncertain && !ended_at_once && was_there != (lease != NULL))
                 sim_fail(s, "process %u: lease %s %s", p->number, ids[id], lease ? "is back" : "was granted, and is lost");
         if (lease && book->is_left && is_in_force(lease))
                 sim_fail(s, "process %u: lease %s is in force again", p->number, ids[id]);

@@ -138,6 +138,18 @@ static bool was_undone(const struct head *h, uint64_t number)
         return false;
 }
 
+/* It was in force before, and has a new number now, because the store has another generation of the old one. */
+static bool has_new_number(const struct head *h, const struct generation *g, unsigned policy, unsigned settings)
+{
+        for (unsigned i = 0; i < SIM_MAX_GENERATIONS; i++) {
+                const struct sim_generation *other = &h->in_force[i];
+
+                if (other->number > 0 && other->undoes == g->facts.undoes && other->policy == policy && other->settings == settings)
+                        return true;
+        }
+        return false;
+}
+
 /* A generation came into force: an undo brings back the files of the one that it says, which was not undone, and nothing else is
  * accepted while a change waits. */
 static void check_generation(struct sim *s, struct process *p, const struct generation *g)
@@ -151,7 +163,7 @@ static void check_generation(struct sim *s, struct process *p, const struct gene
         if (g->facts.undoes >= g->number || (g->facts.undoes && g->facts.restores >= g->facts.undoes))
                 sim_fail(s, "generation %" PRIu64 " undoes %" PRIu64 " and restores %" PRIu64, g->number, g->facts.undoes, g->facts.restores);
         if (g->facts.undoes && h->in_force[of].number == g->facts.restores &&
-            h->in_force[g->number % SIM_MAX_GENERATIONS].number != g->number &&
+            h->in_force[g->number % SIM_MAX_GENERATIONS].number != g->number && !has_new_number(h, g, policy, settings) &&
             !are_files_of(&h->in_force[of], g->facts.restores, policy, settings))
                 sim_fail(s, "generation %" PRIu64 " has not the files of generation %" PRIu64, g->number, g->facts.restores);
         of = g->number % SIM_MAX_GENERATIONS;
