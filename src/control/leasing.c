@@ -90,7 +90,7 @@ static bool may_be_answered_from_memory(const struct control *c, const struct le
 
         if (!lease)
                 return q->kind != LEASE_CREATE;
-        return q->kind == LEASE_EDIT || q->kind == LEASE_CREATE || (q->kind == LEASE_RENEW && lease->state == LEASE_RELEASING);
+        return q->kind == LEASE_EDIT || q->kind == LEASE_CREATE || lease->state == LEASE_RELEASING;
 }
 
 /* Other requests make the lease if there is none. */

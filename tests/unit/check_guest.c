@@ -984,6 +984,28 @@ static void begin_lease_of_mute_port(void)
         ck_assert_uint_eq(noted.lease_request, 0);
 }
 
+/* On the head node that has taken over unnoticed the lease may have ended and been made again. */
+START_TEST(releases_nothing_by_old_memory)
+{
+        shares_store = true;
+        start(FOLLOW_SM "enforcement: off\n", POOL_POLICY);
+        live(120 * S);
+        ask_for_lease(5);
+        live(1 * S);
+        f.nodes[hosts[1]].ports[1].mute = FABSIM_MUTE_P_KEYS;
+        ask(LEASE_RELEASE, 6);
+        live(3 * S);
+        expect_answer(6, LEASE_IS_RELEASING);
+        store_is_outdated = true;
+        ask(LEASE_RELEASE, 7);
+        expect_answer(7, LEASE_REFUSED);
+        ck_assert_int_eq(noted.code, FINDING_LEASE_NOT_NOW);
+        store_is_outdated = false;
+        ask(LEASE_RELEASE, 8);
+        expect_answer(8, LEASE_IS_RELEASING);
+}
+END_TEST
+
 /* Nobody waits at a pkeyd that does not write any more. */
 START_TEST(passes_on_who_waits)
 {
@@ -1134,7 +1156,8 @@ int main(void)
                 passes_requests_on, passes_on_who_waits, answers_a_release_that_is_stored,
                 looks_at_leases,
                 passes_on_who_waits_when_the_store_changed, follows_between_sweeps,
-                another_may_have_made_a_lease, grants_nothing_by_old_memory, says_nothing_of_an_end_that_is_not_stored,
+                another_may_have_made_a_lease, grants_nothing_by_old_memory, releases_nothing_by_old_memory,
+                says_nothing_of_an_end_that_is_not_stored,
         };
 
         return run_suite("guest", tests, ELEMENTS(tests));
