@@ -605,13 +605,12 @@ static void restore(struct sim *s, struct process *p, struct sim_lease *book, un
         if (!book->was_another &&
             (is.base != book->is.base || is.level != book->is.level || (is.members & ~book->is.members) != 0))
                 sim_fail(s, "process %u: lease %s has other entries than before", p->number, ids[id]);
-        if (book->was_another && is.base != book->is.base) { /* the one before */
+        if (book->was_another) { /* it may be the one before, also if both have the same P_Key */
                 book->wish.n_members = 0;
                 book->ends_first = 0;
                 book->ends_last = USEC_INFINITY;
-        }
-        if (book->was_another)
                 book->is = is;
+        }
         if (book->state == SIM_LEASE_LEAVING && is_in_force(lease)) /* what ended it was not stored */
                 book->state = SIM_LEASE_ASKED;
         book->was_active = lease->state == LEASE_ACTIVE && book->state == SIM_LEASE_ASKED;
