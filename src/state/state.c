@@ -92,7 +92,6 @@ static const struct explanation {
         { -ESTALE, NULL, "what is in force stays, and pkeyd tries again" },
         { -EHOSTUNREACH, NULL, "what is in force stays, and pkeyd tries again; etcdctl endpoint status shows the members" },
         { -EKEYREJECTED, NULL, "check etcd.ca_file in pkeyd.yaml, and the names in the certificates" },
-        { -EPROTO, NULL, "check etcd in pkeyd.yaml, and the log of etcd" },
         { -ENOLCK, "the lease of the lock has ended",
           "what is in force stays, and pkeyd tries again; etcdctl endpoint status shows the members" },
         { -EACCES, NULL, "check etcd.user and etcd.password_file in pkeyd.yaml, and the roles of that user in etcd" },
