@@ -147,7 +147,15 @@ struct places {
         size_t n;
 };
 
-/* If a link of a switch is silent now, it counts as still leading there. */
+static bool has_silent_port(const struct subnet_node *n)
+{
+        for (unsigned i = 0; i < ELEMENTS(n->silent_ports); i++)
+                if (n->silent_ports[i])
+                        return true;
+        return false;
+}
+
+/* If a link of a switch is silent now, it counts as still leading there, also if the switch at its other end was not found. */
 static int find_places(const struct knowledge *k, const struct subnet *s, const struct subnet_port *p, struct places *ret)
 {
         const struct subnet_port *leaf = p->peer == SUBNET_NONE ? NULL : &s->ports[p->peer];
@@ -163,8 +171,9 @@ static int find_places(const struct knowledge *k, const struct subnet *s, const 
                 ret->items[ret->n++] = (struct subnet_place) { subnet_port_node(s, leaf)->guid, leaf->number };
         for (size_t i = 0; i < node->n_links; i++)
                 ret->items[ret->n++] = node->links[i];
-        for (size_t i = 0; i < n_known; i++)
-                if (is_place_silent(s, r->places[i]))
+        for (size_t i = 0; i < n_known && ret->n < UINT8_MAX; i++) /* devices that come and go must not fill it */
+                if (is_place_silent(s, r->places[i]) ||
+                    (has_silent_port(node) && subnet_find_node(s, r->places[i].node) == SUBNET_NONE))
                         ret->items[ret->n++] = r->places[i];
         return 0;
 }

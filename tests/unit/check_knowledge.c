@@ -1250,6 +1250,37 @@ START_TEST(moved_behind_a_switch_before_it_was_silent)
 }
 END_TEST
 
+/* Switch 3 of the chain with its host; switch 2 does not answer. */
+static void discover_third_switch(usec_t now)
+{
+        struct subnet_node leaf = { .guid = G(0x900), .type = NODE_SWITCH, .partition_cap = CAPACITY };
+        struct subnet_node host = { .guid = G(host_guid(2)), .type = NODE_CA, .partition_cap = CAPACITY };
+        struct subnet_builder *b;
+        struct subnet *s;
+
+        leaf.silent_ports[0] = 1u << 7;
+        ck_assert_int_eq(subnet_builder_new(arena, &b), 0);
+        ck_assert_int_eq(subnet_builder_add_node(b, &leaf, "leaf", 4), 0);
+        ck_assert_int_eq(subnet_builder_add_port(b, leaf.guid, &(struct subnet_port) { .guid = leaf.guid }), 0);
+        ck_assert_int_eq(subnet_builder_add_node(b, &host, "host", 4), 0);
+        ck_assert_int_eq(subnet_builder_add_port(b, host.guid, &(struct subnet_port) { .guid = host.guid, .number = 1 }), 0);
+        ck_assert_int_eq(subnet_builder_add_port(b, leaf.guid, &(struct subnet_port) { .number = 1 }), 0);
+        ck_assert_int_eq(subnet_builder_add_link(b, host.guid, 1, leaf.guid, 1), 0);
+        ck_assert_int_eq(subnet_builder_finish(b, host.guid, 1, G(0), 0, &s), 0);
+        see_chain(s, now);
+}
+
+/* A switch hangs that one head node sees from one end, and the other one from the other. What is behind it stays there. */
+START_TEST(silent_switch_from_both_ends)
+{
+        see_chain(make_chain(3), 0);
+        discover_third_switch(HOLD / 2);
+        see_chain(make_chain(1), 2 * HOLD);
+        ck_assert_int_eq(presence_of(0x900, 0), KNOWLEDGE_SILENT);
+        ck_assert_int_eq(presence_of(host_guid(2), 1), KNOWLEDGE_SILENT);
+}
+END_TEST
+
 /* A host beside the switch is silent, too, and was known later: ports behind the switch are still silent. */
 START_TEST(silent_switch_and_silent_host)
 {
@@ -2187,6 +2218,7 @@ int main(void)
         tcase_add_test(presence, unseen_switch_is_silent);
         tcase_add_test(presence, unseen_host_is_silent);
         tcase_add_test(presence, silent_switch_and_silent_host);
+        tcase_add_test(presence, silent_switch_from_both_ends);
         tcase_add_test(presence, switch_falls_silent_during_a_discovery);
         tcase_add_test(presence, switch_was_plugged_in_elsewhere);
         tcase_add_test(presence, gone_before_the_switch_was_silent);
