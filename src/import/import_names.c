@@ -115,9 +115,10 @@ static bool has_whole_name(const struct namer *n, const char *name, const char *
         return whole;
 }
 
+/* Not null, which is nothing at all in YAML without quotes. */
 static bool is_usable(const char *word)
 {
-        return *word && !selector_name_problem(word);
+        return selector_names_host(word) && strcasecmp(word, "null") != 0;
 }
 
 /* The selector for a port. ret->name NULL: only its GUID selects it. Returns 0 or -ENOMEM. */

@@ -518,6 +518,13 @@ const char *selector_name_problem(const char *name)
         return NULL;
 }
 
+bool selector_names_host(const char *word)
+{
+        char digits[GUID_DIGITS + 1];
+
+        return !selector_name_problem(word) && !looks_like_guid(word, digits);
+}
+
 void selector_print(struct text *t, const struct selector *s)
 {
         switch (s->kind) {

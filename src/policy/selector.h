@@ -91,6 +91,9 @@ int selector_list_all(struct arena *a, const struct policy *p, struct selector_l
  * Returns NULL for a valid name, else what is wrong with it, a static string. */
 const char *selector_name_problem(const char *name);
 
+/* Returns whether a selector that is this word selects the host of this name, unless there is a group of that name. */
+bool selector_names_host(const char *word);
+
 /* The membership with this name, in upper or lower case; -1: there is none. */
 int selector_find_membership(const char *word);
 
