@@ -47,6 +47,32 @@ static void report_default(struct import *im)
                            "is always a full member, because otherwise no host could reach the subnet administrator");
 }
 
+/* OpenSM uses the later one of SELF and a line for the same port. For a policy SELF is as specific as a GUID, and more specific
+ * than the name of a host. */
+static void report_self_of(struct import *im, const struct import_partition *p)
+{
+        for (uint32_t i = 0; i < p->n_ports; i++) {
+                const struct import_port *port = &p->ports[i];
+
+                if (port->membership == p->self || (!port->stays_guid && port->order < p->self_order))
+                        continue;
+                report_add(&im->report, FINDING_WARNING, FINDING_IMPORT_SELF, &(struct place) { port->where },
+                           port->stays_guid ? "this line and SELF give different memberships; if its port is that of the SM, OpenSM "
+                                              "uses the later one, but pkeyd refuses the policy" :
+                                              "this line comes after SELF, with another membership; if its port is that of the SM, "
+                                              "OpenSM uses this line, but the policy uses SELF");
+                return;
+        }
+}
+
+/* If it is not known which port SELF is, another line may name the same port. In the default partition SELF decides in any case. */
+static void report_self(struct import *im)
+{
+        for (uint32_t i = 0; i < im->n_partitions && !import_knows_self(im); i++)
+                if (im->partitions[i].self != MEMBERSHIP_NONE && im->partitions[i].source->base != P_KEY_DEFAULT_BASE)
+                        report_self_of(im, &im->partitions[i]);
+}
+
 /* Drops IP groups that do not fit the broadcast group of the partition. */
 static void drop_unfit_groups(struct import *im, const struct partitions_conf_partition *p)
 {
@@ -161,6 +187,7 @@ static int convert(struct import *im, const char **ret)
                 return r;
         keep_one_index0(im);
         report_default(im);
+        report_self(im);
         drop_parameters(im);
         report_both(im);
         *ret = import_print(im);

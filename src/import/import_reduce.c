@@ -149,20 +149,6 @@ static bool keep_self(struct import *im, struct import_partition *p, const struc
         return true;
 }
 
-/* If it is not known which port SELF is, a later line may name the same port, and OpenSM uses that line. */
-static void check_self(struct import *im, const struct import_partition *p)
-{
-        if (p->self == MEMBERSHIP_NONE || import_knows_self(im) || p->source->base == P_KEY_DEFAULT_BASE)
-                return;
-        for (uint32_t i = 0; i < p->n_ports; i++) {
-                if (p->ports[i].order < p->self_order || p->ports[i].membership == p->self)
-                        continue;
-                warn(im, &p->ports[i].where, FINDING_IMPORT_SELF, "this line comes after SELF, with another membership; if its "
-                     "port is that of the SM, OpenSM uses this line, but the policy uses SELF");
-                return;
-        }
-}
-
 int import_reduce(struct import *im, struct import_partition *p)
 {
         struct covers covers = {};
@@ -180,7 +166,6 @@ int import_reduce(struct import *im, struct import_partition *p)
                         p->ports[kept++] = *port;
         }
         p->n_ports = kept;
-        check_self(im, p);
         p->all = covers.all.membership;
         for (unsigned t = NODE_CA; t < IMPORT_N_TYPES; t++) {
                 const struct cover *c = &covers.types[t];
