@@ -102,9 +102,9 @@ static void narrow(struct import *im, struct import_port *port, const struct cov
                 if (c->order < port->order || c->membership == port->membership)
                         continue;
                 lesser = MIN(c->membership, port->membership);
-                if (lesser != port->membership)
-                        warn(im, &port->where, FINDING_IMPORT_NARROWED, "whether line %u applies to this port depends on its node type, "
-                             "which is not known, so it becomes a %s member", c->where.line, membership_to_string(lesser));
+                warn(im, &port->where, FINDING_IMPORT_NARROWED, "whether line %u applies to this port depends on its node type, "
+                     "which is not known, so it %s a %s member", c->where.line, lesser != port->membership ? "becomes" : "stays",
+                     membership_to_string(lesser));
                 port->membership = lesser;
         }
 }
