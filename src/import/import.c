@@ -8,25 +8,46 @@
 
 #define MAX_UNKNOWN 8 /* unknown GUIDs that are reported one by one */
 
-/* A policy has one partition at index 0, which is the default partition unless another has index0. */
+/* The last line of the partition with indx0; NULL: there is none. */
+static const struct partitions_conf_member *find_last_index0(const struct import_partition *p)
+{
+        const struct partitions_conf_member *last = NULL;
+
+        for (const struct partitions_conf_member *m = p->source->members; m; m = m->next)
+                if (m->index0)
+                        last = m;
+        return last;
+}
+
+static bool is_later(const struct partitions_conf_member *a, const struct partitions_conf_member *b)
+{
+        return (ORDER(a->where.line, b->where.line) ?: ORDER(a->where.column, b->where.column)) > 0;
+}
+
+/* A policy has one partition at index 0, which is the default partition unless another has index0. If several have indx0, OpenSM
+ * puts the one with the last line at index 0 of the ports that they share. */
 static void keep_one_index0(struct import *im)
 {
-        const struct import_partition *first = NULL;
+        const struct partitions_conf_member *last = NULL, *line;
+        const struct import_partition *kept = NULL;
 
+        for (uint32_t i = 0; i < im->n_partitions; i++) {
+                const struct import_partition *p = &im->partitions[i];
+
+                line = p->index0 || p->source->base == P_KEY_DEFAULT_BASE ? find_last_index0(p) : NULL;
+                if (!line || (last && is_later(last, line)))
+                        continue;
+                last = line;
+                kept = p;
+        }
         for (uint32_t i = 0; i < im->n_partitions; i++) {
                 struct import_partition *p = &im->partitions[i];
 
-                if (p->source->base == P_KEY_DEFAULT_BASE)
-                        p->index0 = false;
-                if (!p->index0)
-                        continue;
-                first = first ?: p;
-                if (p == first)
-                        continue;
-                p->index0 = false;
-                report_add(&im->report, FINDING_WARNING, FINDING_IMPORT_INDEX0, &(struct place) { p->source->where },
-                           "%s has indx0 already: a policy puts only one partition at index 0 of its members' tables",
-                           first->name);
+                if (p->index0 && p != kept)
+                        report_add(&im->report, FINDING_WARNING, FINDING_IMPORT_INDEX0, &(struct place) { p->source->where },
+                                   "indx0 is left out, because the partition %s has it in a later line: a policy puts only one "
+                                   "partition at index 0 of its members' tables", kept->name);
+                p->index0 = p->index0 && p == kept && p->source->base != P_KEY_DEFAULT_BASE;
         }
 }
 

@@ -190,7 +190,7 @@ def test_what_is_said():
     with fabric_of() as fabric:
         for name, code, line in (
                 ("later-counts", "import.overridden", 1), ("comments", "import.narrowed", 12), ("node-guid", "import.guid", 1),
-                ("unknown-guid", "import.guid", 1), ("odd-names", "import.name", 1), ("indx0-twice", "import.index0", 2),
+                ("unknown-guid", "import.guid", 1), ("odd-names", "import.name", 1), ("indx0-twice", "import.index0", 1),
                 ("mgid-without-ipoib", "import.multicast", 1), ("default-without-self", "import.different", 2),
                 ("both", "opensm.both", 1), ("self", "import.self", 2), ("two-semicolons", "opensm.semicolon", 1),
                 ("host-name", "opensm.discarded", 2), ("ipoib-flags", "opensm.ipoib", 2)):
