@@ -115,6 +115,14 @@ static int discard(struct reader *r, size_t position, const char *why, const cha
         return -ENOEXEC;
 }
 
+/* Returns whether the current line, in which another definition is still open, has the head of a definition: a colon in front of
+ * any semicolon or comment, which does not belong to a GUID such as 0002:c903:000e:0b72. */
+static bool begins_another(const struct reader *r, const struct token *t)
+{
+        return r->source_line && r->source_line[strcspn(r->source_line, ":;#")] == ':' && r->open.line < r->line_number &&
+               t->name[strspn(t->name, "0123456789abcdefABCDEF:")] != '\0';
+}
+
 /* The token is the name of a host, or the beginning of another definition because the last one has no end. */
 static int discard_member(struct reader *r, const struct token *t)
 {
@@ -122,7 +130,7 @@ static int discard_member(struct reader *r, const struct token *t)
         const char *hint = partitions_conf_binary_hint(r, t->name) ?:
                            "OpenSM accepts port GUIDs, ALL, ALL_CAS, ALL_SWITCHES, ALL_ROUTERS, SELF and NONE";
 
-        if (r->source_line && strchr(r->source_line, ':') && r->open.line < r->line_number)
+        if (begins_another(r, t))
                 hint = report_text(&r->report, "the definition that begins in line %u has no ';' at its end", r->open.line);
         return discard(r, t->at, why, hint);
 }
