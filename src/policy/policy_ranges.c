@@ -4,9 +4,9 @@
 
 #include "policy/policy_reader.h"
 
-/* The base at this offset of the node's text. */
+/* The base at this offset of the node's text. least: it cannot be meant to be less. */
 static int read_listed_base(struct policy_reader *r, const struct policy_range_list *list, const struct yaml_tree_node *node,
-                            size_t offset, const char *text, uint16_t *ret)
+                            size_t offset, const char *text, uint16_t least, uint16_t *ret)
 {
         uint16_t meant;
         const char *problem = policy_base_problem(text, ret, &meant);
@@ -14,6 +14,8 @@ static int read_listed_base(struct policy_reader *r, const struct policy_range_l
         if (!problem)
                 return 0;
         yaml_tree_error(&r->tree, node, list->code, "%s: %s %s", list->path, report_quote(&r->report, text), problem);
+        if (meant < least)
+                meant = 0;
         if (meant > 0)
                 report_hint(&r->report, "write 0x%04x", meant);
         policy_fix_base(r, node, offset, text, meant);
@@ -35,8 +37,8 @@ static int read_range(struct policy_reader *r, const struct policy_range_list *l
         first = arena_strndup(r->arena, node->text, length);
         if (!first)
                 return -ENOMEM;
-        if (read_listed_base(r, list, node, 0, first, &range.first) < 0 ||
-            read_listed_base(r, list, node, dash ? length + 1 : 0, dash ? dash + 1 : first, &range.last) < 0)
+        if (read_listed_base(r, list, node, 0, first, 0, &range.first) < 0 ||
+            read_listed_base(r, list, node, dash ? length + 1 : 0, dash ? dash + 1 : first, range.first, &range.last) < 0)
                 return -EBADMSG;
         if (range.first > range.last) {
                 yaml_tree_error(&r->tree, node, list->code, "%s: the range %s runs backwards", list->path,
