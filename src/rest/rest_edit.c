@@ -57,8 +57,19 @@ static int add_groups(struct arena *a, const struct rest_change *c, struct rest_
         return r;
 }
 
-static void set_options(const struct rest_change *c, bool is_new, struct rest_edit *e)
+/* The QoS of a new partition. What its lease has from a former partition, which clients do not see any more, does not count. */
+static struct rest_qos new_qos(struct rest_qos wanted, const struct rest_partition *former)
 {
+        if (wanted.mtu_limit > 0 || !former || former->qos.mtu_limit == 0)
+                return wanted;
+        return (struct rest_qos) { .mtu_limit = REST_DEFAULT_MTU_LIMIT, .rate_limit = REST_DEFAULT_RATE_LIMIT };
+}
+
+/* p: the partition that is there, or the hidden rest of a former one; NULL: neither. */
+static void set_options(const struct rest_change *c, const struct rest_partition *p, struct rest_edit *e)
+{
+        bool is_new = !p || p->is_hidden;
+
         switch (c->kind) {
         case REST_ADD:
         case REST_REPLACE:
@@ -70,6 +81,8 @@ static void set_options(const struct rest_change *c, bool is_new, struct rest_ed
                 e->keep = c->kind == REST_CREATE;
                 if (c->kind == REST_CREATE)
                         e->qos = c->qos;
+                if (is_new)
+                        e->qos = new_qos(e->qos, p);
                 break;
         case REST_REMOVE:
                 e->what = "remove";
@@ -94,7 +107,7 @@ int rest_edit_make(struct arena *a, const struct rest_change *change, const stru
         e.id = p ? p->lease : arena_strdup(a, id);
         if (!e.id || add_groups(a, change, &e) < 0)
                 return -ENOMEM;
-        set_options(change, !p || p->is_hidden, &e);
+        set_options(change, p, &e);
         *ret = e;
         return 0;
 }
@@ -103,6 +116,8 @@ bool rest_edit_lacks_partition(const struct rest_change *change, const struct re
 {
         const struct rest_partition *p = rest_find_partition(view, change->base);
 
+        if (change->kind == REST_SET_QOS)
+                return p && p->is_hidden;
         return change->kind == REST_DELETE && (!p || p->is_hidden);
 }
 

@@ -30,8 +30,9 @@ struct rest_edit {
 /* The view has the partitions. Returns 0 or -ENOMEM; *ret in the arena. */
 int rest_edit_make(struct arena *a, const struct rest_change *change, const struct rest_view *view, struct rest_edit *ret);
 
-/* Returns whether the change deletes a partition that the view does not have. It must not be sent: a lease with the ID of that
- * partition would be one of another pool. */
+/* Returns whether the change is refused, because clients do not see its partition: one that is deleted, or of which only a lease
+ * without members is left and that gets another QoS. It must not be sent: pkeyd would change that lease, or, if the view has none
+ * with the ID of that partition, one of another pool. */
 bool rest_edit_lacks_partition(const struct rest_change *change, const struct rest_view *view);
 
 /* Translates a text of pkeyd for clients: "partition 0x0005" for "lease rest:0x0005". Returns it in the arena; NULL: out of memory. */

@@ -227,10 +227,37 @@ START_TEST(hidden_is_new)
         e = edit_of(&(struct rest_change) { .kind = REST_ADD, .base = 0x11, .ip_over_ib = true }, &v);
         ck_assert_str_eq(e.id, "tenant");
         ck_assert(e.has_ip_over_ib && e.ip_over_ib);
+        ck_assert_uint_eq(e.qos.mtu_limit, 0); /* it has none */
 }
 END_TEST
 
-START_TEST(nothing_to_delete)
+/* A new partition does not get the QoS that the former one had. */
+START_TEST(hidden_qos)
+{
+        struct rest_change c = { .kind = REST_ADD, .base = 0x11, .members = members, .n_members = 2 };
+        struct rest_lease lease = lease_of("rest:0x0011", 0x11);
+        struct rest_view v;
+        struct rest_edit e;
+
+        lease.qos = (struct rest_qos) { 4, 3, 2000 };
+        v = view_of(&lease, 1);
+        ck_assert_uint_eq(edit_of(&c, &v).qos.mtu_limit, 0);
+        lease.n_members = 0;
+        v = view_of(&lease, 1);
+        for (c.kind = REST_ADD; c.kind <= REST_DELETE; c.kind++) {
+                bool makes = c.kind == REST_ADD || c.kind == REST_REPLACE || c.kind == REST_CREATE;
+
+                e = edit_of(&c, &v);
+                ck_assert_uint_eq(e.qos.mtu_limit, makes ? REST_DEFAULT_MTU_LIMIT : 0);
+                ck_assert_uint_eq(e.qos.rate_limit, makes ? REST_DEFAULT_RATE_LIMIT : 0);
+                ck_assert_uint_eq(e.qos.service_level, 0);
+        }
+        c = (struct rest_change) { .kind = REST_CREATE, .base = 0x11, .qos = { 2, 1, 100 } };
+        ck_assert_uint_eq(edit_of(&c, &v).qos.rate_limit, 100);
+}
+END_TEST
+
+START_TEST(no_such_partition)
 {
         struct rest_lease leases[] = { lease_of("a", 0x11), lease_of("b", 0x12) };
         struct rest_view v;
@@ -240,7 +267,11 @@ START_TEST(nothing_to_delete)
         ck_assert(!rest_edit_lacks_partition(&(struct rest_change) { .kind = REST_DELETE, .base = 0x11 }, &v));
         ck_assert(rest_edit_lacks_partition(&(struct rest_change) { .kind = REST_DELETE, .base = 0x12 }, &v));
         ck_assert(rest_edit_lacks_partition(&(struct rest_change) { .kind = REST_DELETE, .base = 0x13 }, &v));
+        ck_assert(!rest_edit_lacks_partition(&(struct rest_change) { .kind = REST_REMOVE, .base = 0x12 }, &v));
         ck_assert(!rest_edit_lacks_partition(&(struct rest_change) { .kind = REST_REMOVE, .base = 0x13 }, &v));
+        ck_assert(!rest_edit_lacks_partition(&(struct rest_change) { .kind = REST_SET_QOS, .base = 0x11 }, &v));
+        ck_assert(rest_edit_lacks_partition(&(struct rest_change) { .kind = REST_SET_QOS, .base = 0x12 }, &v));
+        ck_assert(!rest_edit_lacks_partition(&(struct rest_change) { .kind = REST_SET_QOS, .base = 0x13 }, &v)); /* pkeyd answers */
 }
 END_TEST
 
@@ -321,7 +352,8 @@ int main(void)
         tcase_add_test(t, large_groups);
         tcase_add_loop_test(t, options, 0, ELEMENTS(edits));
         tcase_add_test(t, hidden_is_new);
-        tcase_add_test(t, nothing_to_delete);
+        tcase_add_test(t, hidden_qos);
+        tcase_add_test(t, no_such_partition);
         tcase_add_loop_test(t, answers, 0, ELEMENTS(outcomes));
         tcase_add_test(t, no_memory);
         suite_add_tcase(suite, t);
