@@ -239,8 +239,19 @@ int selector_find_group(const struct policy *p, const char *name)
         return found ? (int) (found - p->groups) : -1;
 }
 
-/* The keyword that was probably meant: in another case, as a prefix (OpenSM accepts A for ALL), or with one wrong letter. NULL:
- * none. */
+/* The keyword that is the nearest to a text that begins as one; "": none is near. */
+static const char *nearest_keyword(const char *text)
+{
+        struct nearest nearest;
+
+        nearest_init(&nearest, text);
+        for (size_t i = 0; i < ELEMENTS(keywords); i++)
+                nearest_offer(&nearest, keywords[i].word);
+        return nearest.best ?: "";
+}
+
+/* The keyword that was probably meant: in another case, as a prefix (OpenSM accepts A for ALL), or with one wrong letter. "": it is
+ * not known which one, because the text only begins as a keyword. NULL: none. */
 static const char *near_keyword(const char *text)
 {
         size_t n = strlen(text);
@@ -250,21 +261,21 @@ static const char *near_keyword(const char *text)
                 if (strcasecmp(text, keywords[i].word) == 0)
                         return keywords[i].word;
         if (!upper_case)
-                return strncasecmp(text, "ALL_", 4) == 0 ? "ALL_CAS" : NULL;
+                return strncasecmp(text, "ALL_", 4) == 0 ? nearest_keyword(text) : NULL;
         for (size_t i = 0; i < ELEMENTS(keywords); i++)
                 if (strncmp(text, keywords[i].word, n) == 0 || edit_distance(text, keywords[i].word, 2) <= 1)
                         return keywords[i].word;
-        return strncmp(text, "ALL", 3) == 0 ? "ALL_CAS" : NULL;
+        return strncmp(text, "ALL", 3) == 0 ? nearest_keyword(text) : NULL;
 }
 
 static int check_near_keyword(const struct element *e)
 {
-        const char *near = near_keyword(e->text);
+        const char *near = near_keyword(e->text), *host = "for a host of this name, write its GUID";
 
         if (!near)
                 return 0;
         return refuse(e, FINDING_POLICY_SELECTOR, 0, "is not a keyword (accepted: ALL, ALL_CAS, ALL_SWITCHES, ALL_ROUTERS, SELF)",
-                      report_text(e->reader->report, "did you mean %s? for a host of this name, write its GUID", near));
+                      *near ? report_text(e->reader->report, "did you mean %s? %s", near, host) : host);
 }
 
 int selector_find_membership(const char *word)
