@@ -43,6 +43,24 @@ const char *policy_base_problem(const char *text, uint16_t *ret, uint16_t *ret_m
         return NULL;
 }
 
+/* The base that decimal digits are if 0x is missing in front of them; 0: they can only be decimal. */
+static uint16_t base_without_0x(const char *text)
+{
+        size_t n = strlen(text);
+
+        return n <= 4 && strspn(text, "0123456789") == n ? strtoul(text, NULL, 16) & P_KEY_BASE_MASK : 0;
+}
+
+void policy_hint_base(struct policy_reader *r, const char *text, uint16_t meant, const char *more)
+{
+        uint16_t hex = base_without_0x(text);
+
+        if (meant > 0 && hex > 0 && hex != meant)
+                report_hint(&r->report, "write 0x%04x, or 0x%04x if it is hexadecimal", meant, hex);
+        else if (meant > 0)
+                report_hint(&r->report, "write 0x%04x%s", meant, more);
+}
+
 /* Either decimal with five digits, which no P_Key in hex has, or hex with a digit first and a letter that no decimal number has.
  * Not if it begins with 0: then it may be 0x with another character for the x, or without it. Not if the high bit is set: it may be
  * wrong, or the membership. */
@@ -83,9 +101,7 @@ static void read_p_key(struct policy_reader *r, struct policy_partition *partiti
         if (!problem)
                 return;
         yaml_tree_error(&r->tree, node, FINDING_POLICY_P_KEY, "%s: %s %s", path, report_quote(&r->report, node->text), problem);
-        if (meant > 0)
-                report_hint(&r->report, "write 0x%04x%s", meant,
-                            strstr(problem, "high bit") ? " here, and `full` as the membership" : "");
+        policy_hint_base(r, node->text, meant, strstr(problem, "high bit") ? " here, and `full` as the membership" : "");
         policy_fix_base(r, node, 0, node->text, meant);
 }
 

@@ -16,8 +16,7 @@ static int read_listed_base(struct policy_reader *r, const struct policy_range_l
         yaml_tree_error(&r->tree, node, list->code, "%s: %s %s", list->path, report_quote(&r->report, text), problem);
         if (meant < least)
                 meant = 0;
-        if (meant > 0)
-                report_hint(&r->report, "write 0x%04x", meant);
+        policy_hint_base(r, text, meant, "");
         policy_fix_base(r, node, offset, text, meant);
         return -EBADMSG;
 }

@@ -28,6 +28,9 @@ struct policy_reader {
  * string, and sets *ret_meant to the base that was probably meant, or 0. */
 const char *policy_base_problem(const char *text, uint16_t *ret, uint16_t *ret_meant);
 
+/* After an error about a base: adds the hint to write the one that was probably meant (0: there is none). more: follows it. */
+void policy_hint_base(struct policy_reader *r, const char *text, uint16_t meant, const char *more);
+
 /* After an error about a base: corrects the last finding if the base that was meant is certain. text: it, at this offset of the
  * node's text. */
 void policy_fix_base(struct policy_reader *r, const struct yaml_tree_node *node, size_t offset, const char *text, uint16_t meant);
