@@ -175,6 +175,14 @@ static bool hint_wrong_kind(struct matcher *m, const struct selector *s)
         return true;
 }
 
+/* The selector with another name: what follows the name makes it narrower. */
+static const char *with_name(struct report *r, const struct selector *s, const char *name)
+{
+        const char *sign = s->kind == SELECTOR_SWITCH ? "@" : "";
+
+        return report_text(r, "%s%s%s", sign, name, s->text + strlen(sign) + strlen(s->host->text));
+}
+
 static void hint_nearest(struct matcher *m, const struct selector *s)
 {
         const char *near;
@@ -184,7 +192,7 @@ static void hint_nearest(struct matcher *m, const struct selector *s)
                 hostlist_name(s->host, 0, name);
                 near = nearest_name(m, s, name);
                 if (near) {
-                        report_hint(m->report, "did you mean '%s'?", near);
+                        report_hint(m->report, "did you mean '%s'?", with_name(m->report, s, near));
                         return;
                 }
         }
