@@ -306,7 +306,8 @@ static bool same_digits(const char *a, const char *b)
         }
 }
 
-/* A word that differs from a group's name by a letter or two probably means that group. */
+/* A word that differs from a group's name by a letter or two probably means that group. A hostlist does not: no group has such a
+ * name. */
 static void warn_near_group(const struct element *e)
 {
         const struct policy *p = e->reader->policy;
@@ -314,7 +315,7 @@ static void warn_near_group(const struct element *e)
 
         nearest_init(&nearest, e->text);
         nearest.limit = strlen(e->text) < 4 ? 0 : MIN(nearest.limit, 2u);
-        for (uint32_t i = 0; p && i < p->n_groups; i++)
+        for (uint32_t i = 0; p && i < p->n_groups && !strpbrk(e->text, "*?["); i++)
                 if (same_digits(e->text, p->groups[i].name))
                         nearest_offer(&nearest, p->groups[i].name);
         if (!nearest.best)
