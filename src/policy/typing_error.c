@@ -19,7 +19,10 @@
  * letters are tried where they make a known word or a duration. */
 static const char alphabet[] = " \n:-,[]{}\"'#/@*.12k", alphabet_at_word[] = "0123456789afkx";
 
-static const char *const values[] = { "full", "limited", "both", "none", "true", "false", "all", "unlimited" };
+static const char *const values[] = {
+        "full", "limited", "both", "none", "true", "false", "all", "unlimited",
+        "ALL", "ALL_CAS", "ALL_SWITCHES", "ALL_ROUTERS", "SELF",
+};
 
 /* `removed` bytes at `at` become n_added ones. */
 struct edit {

@@ -129,6 +129,10 @@ static const struct example examples[] = {
         { "version: 1\ngroups:\n  g: [node1, node2\npartitions: {}\n", NULL },    /* or node */
         { HEAD "    members: {0x10g4: full}\n", NULL },                           /* or another digit */
         { MEMBER "full\n     5g: full\n", NULL },                                 /* or g */
+        { HEAD "    members:\n      ALL_!AS: full\n", NULL },                     /* ALL_CAS, or device AS of host ALL_ */
+        { HEAD "    members:\n      ALL_SWI!CHES: full\n", NULL },
+        { HEAD "    members:\n      ALL_ROUTE!S: full\n", NULL },
+        { HEAD "    members:\n      ALL_CA!: full\n", HEAD "    members:\n      ALL_CAS: full\n" },
         { "version: 1\npartitions:\n  p:\n    pkey: 0x001\n2    ipoib: true\n    members: {}\n", NULL }, /* 0x0012 */
         { HEAD "    members: {}\n#   index0: true\n     ipoib: true\n  \xc3\xa4\n", NULL },
         /* a line feed too many, or missing: a correction is within a line */
