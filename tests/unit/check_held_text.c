@@ -271,6 +271,23 @@ START_TEST(clock_without_a_time)
 }
 END_TEST
 
+/* Each unit from its first second on, and the one before it until its last. */
+START_TEST(durations)
+{
+        static const struct { uint64_t seconds; const char *text; } cases[] = {
+                { 59, "59 s" }, { 60, "1 min" }, { 3599, "59 min" }, { 3600, "1 h 0 min" }, { 86399, "23 h 59 min" }, { 86400, "1 d 0 h" },
+        };
+        struct held_by by = { .name = host(0), .reason = HELD_ABSENT, .read_at = 1, .until = 100000 };
+
+        for (unsigned i = 0; i < ELEMENTS(cases); i++) {
+                words.now = by.until - cases[i].seconds;
+                by.since = words.now - 300;
+                check_reason(&by, arena_printf(arena, "host/1 (0x0000000000000101) has not been in the fabric for 5 min, and counts as "
+                                               "holding what it held for %s more", cases[i].text));
+        }
+}
+END_TEST
+
 START_TEST(never_known)
 {
         words.time = NULL;
@@ -493,6 +510,7 @@ int main(void)
         tcase_add_test(t, reasons);
         tcase_add_test(t, guid_in_two_places);
         tcase_add_test(t, clock_without_a_time);
+        tcase_add_test(t, durations);
         tcase_add_test(t, never_known);
         tcase_add_test(t, ways_out);
         tcase_add_test(t, line_of_many);
