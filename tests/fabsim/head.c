@@ -481,7 +481,7 @@ bool head_believes_in_lock(const struct sim *s, const struct process *p)
 
 bool head_is_outdated(const struct process *p)
 {
-        return p->head->is_cut_off || p->store_version != p->head->store->version;
+        return p->head->is_cut_off || p->loads || p->store_version != p->head->store->version;
 }
 
 /* Its clock runs up to a tenth slower or faster than etcd's. */

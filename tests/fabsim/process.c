@@ -423,10 +423,12 @@ static void carry_out(struct sim *s, struct process *p, struct sim_answer *a)
         case CONTROL_FOLLOW_STORE:
                 e->kind = CONTROL_EVENT_FOLLOWED;
                 head_follow(s, p, &e->lock);
+                p->loads |= e->lock.changed != NULL;
                 break;
         case CONTROL_LOCK:
                 e->kind = CONTROL_EVENT_LOCK;
                 head_lock(s, p, &e->lock);
+                p->loads |= e->lock.changed != NULL;
                 break;
         case CONTROL_STORE:
                 e->kind = CONTROL_EVENT_STORED;
@@ -819,6 +821,8 @@ void process_answer(struct sim *s, struct sim_answer *a)
         p->waits_for[a->action.kind]--;
         if (!a->done)
                 carry_out(s, p, a);
+        if (a->action.kind == CONTROL_LOCK || a->action.kind == CONTROL_FOLLOW_STORE)
+                p->loads = false;
         if (a->action.kind == CONTROL_LOAD_UNDO)
                 answer_undo(s, p, a);
         else if (!s->failed)

@@ -449,6 +449,7 @@ struct process {
         bool is_new;                   /* it has loaded its leases, and nothing else has happened */
         bool has_loaded;               /* ... from a store that head nodes share, when the books were these */
         struct sim_books loaded;
+        bool loads;                    /* what was loaded from the store is on its way to control */
         bool dies_applying;            /* it is killed when it writes next */
         uint64_t asked_of_guest;       /* the request to confirm or to undo that is being given to a guest; 0: none */
         uint64_t n_plans;              /* when `leased` was taken */
