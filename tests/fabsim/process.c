@@ -151,6 +151,17 @@ static bool has_new_number(const struct head *h, const struct generation *g, uns
         return false;
 }
 
+/* Another generation than the one that had this number before, which was never stored. */
+static bool has_number_again(const struct head *h, const struct sim_generation *before, unsigned policy)
+{
+        _cleanup_arena_ struct arena *a = arena_new();
+        struct stored_files files;
+        bool is_stored = head_read_files(h->store, a, before->number, &files);
+
+        stored_files_done(&files);
+        return before->policy != policy && !is_stored;
+}
+
 /* A generation came into force: an undo brings back the files of the one that it says, which was not undone, and nothing else is
  * accepted while a change waits. */
 static void check_generation(struct sim *s, struct process *p, const struct generation *g)
@@ -168,7 +179,7 @@ static void check_generation(struct sim *s, struct process *p, const struct gene
             !are_files_of(&h->in_force[of], g->facts.restores, policy, settings))
                 sim_fail(s, "generation %" PRIu64 " has not the files of generation %" PRIu64, g->number, g->facts.restores);
         of = g->number % SIM_MAX_GENERATIONS;
-        if (h->in_force[of].number != g->number) {
+        if (h->in_force[of].number != g->number || has_number_again(h, &h->in_force[of], policy)) {
                 if (g->facts.undoes && was_undone(h, g->facts.restores))
                         sim_fail(s, "generation %" PRIu64 " restores generation %" PRIu64 ", which was undone", g->number, g->facts.restores);
                 if (g->facts.origin.kind == ORIGIN_TIMEOUT && head_is_confirmed(h, g->facts.undoes))
