@@ -112,11 +112,40 @@ static bool has_what_is_in_force(const struct control *c, const struct remembere
         return m->policy ? is_in_force(c, m->generation, m->policy, m->n_policy) : g->number == m->generation;
 }
 
+static bool is_used(const struct knowledge *k, const struct freed_index *f)
+{
+        for (enum knowledge_kind kind = KNOWLEDGE_ENDPORT; kind <= KNOWLEDGE_LEAF; kind++) {
+                uint32_t i = knowledge_find(k, (struct knowledge_name) { f->node_guid, f->port, kind });
+                const struct knowledge_record *r = i == KNOWLEDGE_NONE ? NULL : knowledge_get(k, i);
+
+                if (r && r->entries && f->index < r->capacity && p_key_is_used(r->entries[f->index]))
+                        return true;
+        }
+        return false;
+}
+
+/* A host that stands by, or could not use the store, has seen entries disappear of which the store does not know. If out of memory,
+ * some are forgotten. */
+static void keep_freed(const struct control *c, struct remembered *m)
+{
+        size_t n;
+        const struct freed_index *freed = index_memory_all(c->indexes, &n);
+
+        for (size_t i = 0; i < n; i++) {
+                const struct freed_index *f = &freed[i];
+
+                if (!is_used(m->knowledge, f))
+                        (void) index_memory_note_open(m->indexes, f->node_guid, f->port, f->index, p_key_make(f->base, f->full));
+        }
+}
+
 void sync_take_all(struct control *c, struct remembered *m)
 {
         control_drop_kept_policy(c);
         if (control_is_guest(c)) /* the OpenSM of this host, whose file is not in the store */
                 knowledge_take_foreign(m->knowledge, c->knowledge);
+        if (c->indexes) /* else pkeyd starts */
+                keep_freed(c, m);
         (void) knowledge_free(c->knowledge);
         (void) index_memory_free(c->indexes);
         known_done(&c->known);

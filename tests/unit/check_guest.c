@@ -524,6 +524,26 @@ START_TEST(another_may_have_made_a_lease)
 }
 END_TEST
 
+/* While it stood by an entry disappeared that the other one never read: its index is not given to another base. */
+START_TEST(takes_over_with_the_indexes_that_it_saw)
+{
+        start_as_guest(POLICY_1);
+        put_key(hosts[0], 1, 0x8020);
+        give_followed(7, POLICY_1);
+        sweep();
+        put_key(hosts[0], 1, 0);
+        until(CONTROL_FOLLOWING);
+        give_followed(0, NULL);
+        sweep();
+        sm_moves_here();
+        until_lock();
+        give_changed_lock(8, POLICY_1);
+        live(120 * S);
+        ck_assert_uint_eq(f.nodes[hosts[0]].ports[1].table[1].v, 0);
+        ck_assert_uint_eq(f.nodes[hosts[0]].ports[1].table[2].v, 0x8010);
+}
+END_TEST
+
 /* The SM is on the other host again before this one has taken over. Both lock, and each finds what the other one stored. */
 START_TEST(notices_that_it_does_not_take_over)
 {
@@ -1143,7 +1163,7 @@ int main(void)
 {
         const TTest *const tests[] = {
                 stands_by_without_the_lock, follows_the_writer, store_cannot_be_read, refuses_other_files,
-                takes_copied_files, takes_over,
+                takes_copied_files, takes_over, takes_over_with_the_indexes_that_it_saw,
                 takes_over_with_a_new_store, does_not_take_over_by_an_older_generation, does_not_start_with_an_older_policy,
                 has_what_is_in_force, writer_cannot_load_what_was_applied, writer_stores_nothing_of_an_older_generation,
                 learns_late_what_is_in_force,
