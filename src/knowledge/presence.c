@@ -155,14 +155,17 @@ static bool has_silent_port(const struct subnet_node *n)
         return false;
 }
 
-/* If a link of a switch is silent now, it counts as still leading there, also if the switch at its other end was not found. */
+/* If a link of a switch, or of the local port, is silent now, it counts as still leading where it led, also if the switch there was
+ * not found. */
 static int find_places(const struct knowledge *k, const struct subnet *s, const struct subnet_port *p, struct places *ret)
 {
         const struct subnet_port *leaf = p->peer == SUBNET_NONE ? NULL : &s->ports[p->peer];
         const struct subnet_node *node = subnet_port_node(s, p);
         uint32_t record = knowledge_find(k, knowledge_name_of(s, p));
         const struct knowledge_record *r = record == KNOWLEDGE_NONE ? NULL : &k->records[record];
-        size_t n_known = r && node->type == NODE_SWITCH ? r->n_places : 0;
+        bool is_switch = node->type == NODE_SWITCH;
+        bool is_silent = is_switch ? has_silent_port(node) : subnet_port_is_silent(node, p->number);
+        size_t n_known = r && (is_switch || is_silent) ? r->n_places : 0;
 
         ret->items = calloc(1 + node->n_links + n_known, sizeof(*ret->items));
         if (!ret->items)
@@ -172,8 +175,7 @@ static int find_places(const struct knowledge *k, const struct subnet *s, const 
         for (size_t i = 0; i < node->n_links; i++)
                 ret->items[ret->n++] = node->links[i];
         for (size_t i = 0; i < n_known && ret->n < UINT8_MAX; i++) /* devices that come and go must not fill it */
-                if (is_place_silent(s, r->places[i]) ||
-                    (has_silent_port(node) && subnet_find_node(s, r->places[i].node) == SUBNET_NONE))
+                if (is_place_silent(s, r->places[i]) || (is_silent && subnet_find_node(s, r->places[i].node) == SUBNET_NONE))
                         ret->items[ret->n++] = r->places[i];
         return 0;
 }

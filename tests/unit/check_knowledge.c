@@ -1250,15 +1250,15 @@ START_TEST(moved_behind_a_switch_before_it_was_silent)
 }
 END_TEST
 
-/* Switch 3 of the chain with its host; switch 2 does not answer. */
-static void discover_third_switch(usec_t now)
+/* One switch of the chain, of which these links are silent, with its host. */
+static void discover_end(uint64_t guid, uint64_t silent_ports, unsigned its_host, usec_t now)
 {
-        struct subnet_node leaf = { .guid = G(0x900), .type = NODE_SWITCH, .partition_cap = CAPACITY };
-        struct subnet_node host = { .guid = G(host_guid(2)), .type = NODE_CA, .partition_cap = CAPACITY };
+        struct subnet_node leaf = { .guid = G(guid), .type = NODE_SWITCH, .partition_cap = CAPACITY };
+        struct subnet_node host = { .guid = G(host_guid(its_host)), .type = NODE_CA, .partition_cap = CAPACITY };
         struct subnet_builder *b;
         struct subnet *s;
 
-        leaf.silent_ports[0] = 1u << 7;
+        leaf.silent_ports[0] = silent_ports;
         ck_assert_int_eq(subnet_builder_new(arena, &b), 0);
         ck_assert_int_eq(subnet_builder_add_node(b, &leaf, "leaf", 4), 0);
         ck_assert_int_eq(subnet_builder_add_port(b, leaf.guid, &(struct subnet_port) { .guid = leaf.guid }), 0);
@@ -1274,10 +1274,23 @@ static void discover_third_switch(usec_t now)
 START_TEST(silent_switch_from_both_ends)
 {
         see_chain(make_chain(3), 0);
-        discover_third_switch(HOLD / 2);
+        discover_end(0x900, 1u << 7, 2, HOLD / 2);
         see_chain(make_chain(1), 2 * HOLD);
         ck_assert_int_eq(presence_of(0x900, 0), KNOWLEDGE_SILENT);
         ck_assert_int_eq(presence_of(host_guid(2), 1), KNOWLEDGE_SILENT);
+}
+END_TEST
+
+/* The same if a head node is plugged into the switch that hangs, and so finds nothing but itself. */
+START_TEST(silent_switch_of_a_head_node)
+{
+        see_chain(make_chain(2), 0);
+        discover_host_only(true, HOLD / 2);
+        discover_end(0x20, 1u << 3 | 1u << 5, 1, 2 * HOLD);
+        ck_assert_int_eq(presence_of(0x10, 0), KNOWLEDGE_SILENT);
+        ck_assert_int_eq(presence_of(host_guid(0), 1), KNOWLEDGE_SILENT);
+        discover_host_only(false, 3 * HOLD); /* its cable is out */
+        ck_assert_uint_eq(knowledge_get(k, host_record(0))->n_places, 0);
 }
 END_TEST
 
@@ -2219,6 +2232,7 @@ int main(void)
         tcase_add_test(presence, unseen_host_is_silent);
         tcase_add_test(presence, silent_switch_and_silent_host);
         tcase_add_test(presence, silent_switch_from_both_ends);
+        tcase_add_test(presence, silent_switch_of_a_head_node);
         tcase_add_test(presence, switch_falls_silent_during_a_discovery);
         tcase_add_test(presence, switch_was_plugged_in_elsewhere);
         tcase_add_test(presence, gone_before_the_switch_was_silent);
