@@ -446,13 +446,15 @@ int head_store(struct sim *s, struct process *p, const struct store_transaction 
                 if (arrives)
                         observer_store(p, &store->observer);
                 if (arrives && sim_passes_on(s)) {
-                        store->last_writer = p->head;
+                        store->last_writer = store->last_pkeyd = p->head;
                         ledger_stored(s, p);
                 }
                 p->store_version = UINT64_MAX; /* state/state.c closes the store, and loads all of it again */
                 return p->head->is_cut_off ? -EHOSTUNREACH : -ENOLCK;
         }
         store->last_writer = p->head;
+        if (p->goal == CONTROL_SERVE)
+                store->last_pkeyd = p->head;
         if (fails && prng_permille(&s->rng, 700))
                 return -ENOSPC;
         for (size_t i = 0; i < t->n; i++)
@@ -535,7 +537,8 @@ static void load_changed(struct sim *s, struct process *p, struct control_lock *
                 note_number(p, ret->changed->generation);
                 return;
         }
-        ret->by_other_head = h->store->last_writer && h->store->last_writer != h;
+        ret->by_other_head = (h->store->last_pkeyd && h->store->last_pkeyd != h) ||
+                             (h->store->last_writer && h->store->last_writer != h); /* as etcd_store_is_of_other_pkeyd() */
         if (ret->changed->policy)
                 ret->in_force = generation_of(s, h, ret->changed);
 }

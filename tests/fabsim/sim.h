@@ -273,6 +273,7 @@ struct sim_store {
         struct observer observer;   /* what the records contain of it */
         uint64_t lock;              /* that head nodes share: the life of who holds it; 0: nobody */
         usec_t lease_until;         /* then it is free, whatever its holder believes */
+        const struct head *last_pkeyd; /* whose pkeyd stored last */
         const struct head *last_writer;
         uint64_t confirmed;         /* the last generation of which a pkeyctl has stored that it is confirmed; 0: none */
 };
