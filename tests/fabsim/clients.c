@@ -586,6 +586,7 @@ static void restore(struct sim *s, struct process *p, struct sim_lease *book, un
         bool was_there = book->state != SIM_LEASE_ABSENT;
         bool ended_at_once = was_there && !lease && !book->was_planned && may_be_stranded(p); /* no port had its P_Key */
         struct leased is = {};
+        bool has_others;
 
         book->is_ended = book->is_ended && !lease;
         follow_clock(s, book);
@@ -602,8 +603,8 @@ static void restore(struct sim *s, struct process *p, struct sim_lease *book, un
         }
         if (book->was_edited && is.base == book->is.base) /* perhaps that was not stored */
                 book->is.members = is.members;
-        if (!book->was_another &&
-            (is.base != book->is.base || is.level != book->is.level || (is.members & ~book->is.members) != 0))
+        has_others = is_in_force(lease) && (is.members & ~book->is.members) != 0; /* else it may have ended in an edit */
+        if (!book->was_another && (is.base != book->is.base || is.level != book->is.level || has_others))
                 sim_fail(s, "process %u: lease %s has other entries than before", p->number, ids[id]);
         if (book->was_another) { /* it may be the one before, also if both have the same P_Key */
                 book->wish.n_members = 0;
