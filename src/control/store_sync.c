@@ -313,8 +313,11 @@ void sync_locked(struct control *c, const struct control_event *event)
 
         c->state = CONTROL_IDLE;
         sync_take_changed(c, &event->lock);
-        if (r == -EUCLEAN)
+        if (r == -EUCLEAN) {
+                if (c->config.shares_store)
+                        knowledge_stop_following(c->knowledge);
                 sync_unstore(c);
+        }
         if (r == -EUCLEAN || event->lock.changed) /* it stores everything */
                 schedule_full_sweep(&c->schedule);
         c->may_lack_leases &= r < 0;
