@@ -72,6 +72,11 @@ void mad_dispatcher_start(struct mad_dispatcher *d, const struct mad_stage *stag
         d->running = true;
 }
 
+bool mad_dispatcher_is_running(const struct mad_dispatcher *d)
+{
+        return d->running;
+}
+
 bool mad_dispatcher_take_end(struct mad_dispatcher *d, int *ret_r)
 {
         bool ended = d->ended;

@@ -46,6 +46,7 @@ DEFINE_CLEANUP(struct mad_dispatcher *, mad_dispatcher_free)
 
 /* Copies the stage, borrows its state until its end is taken. No other stage may run. */
 void mad_dispatcher_start(struct mad_dispatcher *d, const struct mad_stage *stage);
+bool mad_dispatcher_is_running(const struct mad_dispatcher *d);
 /* Ends the running stage, if any, with -ECANCELED in the next turn. Its take_back() is called for each open request before this
  * returns; then it is not called any more. What it sent may still be carried out. */
 void mad_dispatcher_abandon(struct mad_dispatcher *d, usec_t now);

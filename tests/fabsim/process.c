@@ -84,7 +84,6 @@ void process_start(struct sim *s, struct process *p, struct head *h, enum contro
 static void close_port(struct sim *s, struct process *p)
 {
         p->port = mad_dispatcher_free(p->port);
-        p->stage_runs = false;
         wire_forget(s, p);
 }
 
@@ -566,7 +565,6 @@ static void act(struct sim *s, struct process *p, const struct control_action *a
                 }
                 p->stage = control_get_status(p->control)->state;
                 p->stage_began = s->now;
-                p->stage_runs = true;
                 mad_dispatcher_start(p->port, action->stage);
                 return;
         case CONTROL_ABANDON_STAGE:
@@ -649,7 +647,7 @@ static void check_waiting(struct sim *s, const struct process *p)
                 return;
         for (unsigned i = 0; i < CONTROL_N_ACTIONS; i++)
                 waits_for += p->waits_for[i];
-        if (!waits_for && !p->stage_runs && control_due(p->control) == USEC_INFINITY)
+        if (!waits_for && !(p->port && mad_dispatcher_is_running(p->port)) && control_due(p->control) == USEC_INFINITY)
                 sim_fail(s, "process %u waits for nothing in state %d", p->number, (int) state);
 }
 
@@ -708,7 +706,6 @@ static bool take_stage_end(struct sim *s, struct process *p, struct control_even
 {
         if (p->killed || !p->port || !mad_dispatcher_take_end(p->port, &ret->r))
                 return false;
-        p->stage_runs = false;
         if (ret->r == -ECANCELED) /* nothing that it read counts */
                 observer_forget_stage(s, p);
         else if (ret->r < 0)

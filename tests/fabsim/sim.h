@@ -424,7 +424,6 @@ struct process {
         unsigned waits_for[CONTROL_N_ACTIONS]; /* pending answers for each kind of action */
         bool killed;
         usec_t stage_began;
-        bool stage_runs;               /* its end was not taken yet */
         enum control_state stage; /* the state whose stage runs */
         bool met_stranger;        /* in this stage: a port that differs from the snapshot answered at an address */
         bool met_other;           /* likewise, perhaps */

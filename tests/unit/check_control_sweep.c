@@ -144,7 +144,6 @@ END_TEST
 
 /* One port in virtual time: what answers does so at once. The engine lives on between sweeps, as in a shell. */
 static struct mad_dispatcher *port;
-static bool stage_runs;
 
 static void open_port(void)
 {
@@ -174,14 +173,12 @@ static void run_until(usec_t end)
         struct mad_frame frame;
         int r;
 
-        if (!stage_runs)
+        if (!mad_dispatcher_is_running(port))
                 mad_dispatcher_start(port, stage_to_run());
-        stage_runs = true;
         for (;;) {
                 while (mad_dispatcher_next_send(port, now, &frame))
                         carry(&frame);
                 if (mad_dispatcher_take_end(port, &r)) {
-                        stage_runs = false;
                         ck_assert_int_eq(r, 0);
                         take(CONTROL_RUN_STAGE);
                         give_stage_end(0);
@@ -217,8 +214,7 @@ static usec_t edit(const char *policy, uint64_t serial)
 
         give_candidate(EVERY_40S, policy, serial);
         while (noted.n_answers < serial) {
-                if (stage_runs && !stage_to_run()) {
-                        stage_runs = false;
+                if (mad_dispatcher_is_running(port) && !stage_to_run()) {
                         mad_dispatcher_abandon(port, now);
                         ck_assert(mad_dispatcher_take_end(port, &r));
                         answer();
@@ -268,7 +264,6 @@ static void edit_every(usec_t gap, unsigned attribute)
         ck_assert_uint_gt(noted.n_abandoned, 0);
         ck_assert_uint_le(slowest, gap < 1500 * USEC_PER_MSEC ? 3 * S : 0);
         port = mad_dispatcher_free(port);
-        stage_runs = false;
 }
 
 static void edit_at_any_pace(unsigned attribute)

@@ -124,7 +124,7 @@ START_TEST(a_stage_runs_to_its_end)
         uint64_t done, total;
         int r = 1;
 
-        ck_assert(!mad_dispatcher_take_end(d, &r));
+        ck_assert(!mad_dispatcher_is_running(d));
         mad_dispatcher_start(d, &stage);
         ck_assert_uint_eq(send_all(d, START, frames), 4);
         mad_dispatcher_progress(d, &done, &total);
@@ -133,11 +133,13 @@ START_TEST(a_stage_runs_to_its_end)
         for (unsigned i = 0; i < 10; i++) {
                 struct mad_frame first = frames[0];
 
+                ck_assert(mad_dispatcher_is_running(d));
                 ck_assert(!mad_dispatcher_take_end(d, &r));
                 memmove(frames, frames + 1, 3 * sizeof(*frames));
                 answer(d, START, &first);
                 (void) send_all(d, START, frames + MIN(3u, 9 - i));
         }
+        ck_assert(!mad_dispatcher_is_running(d));
         ck_assert(mad_dispatcher_take_end(d, &r));
         ck_assert_int_eq(r, 0);
         ck_assert(!mad_dispatcher_take_end(d, &r));
@@ -220,6 +222,7 @@ START_TEST(an_abandoned_stage)
         mad_dispatcher_start(d, &stage);
         ck_assert_uint_eq(send_all(d, START, frames), 3);
         mad_dispatcher_abandon(d, START);
+        ck_assert(!mad_dispatcher_is_running(d));
         ck_assert(mad_dispatcher_take_end(d, &r));
         ck_assert_int_eq(r, -ECANCELED);
         ck_assert_uint_eq(a.results, 0);
