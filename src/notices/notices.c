@@ -280,8 +280,10 @@ static bool report(void *state, usec_t now, const struct mad_frame *frame)
 
         if (n->status.state == NOTICES_OFF || !mad_frame_is_report(frame))
                 return false;
-        if (frame->lid.v != n->sa.lid.v)
+        if (frame->lid.v != n->sa.lid.v) {
+                n->status.n_foreign++;
                 return false;
+        }
         if (is_repeated(n, now, frame)) {
                 n->status.n_repeated++;
                 return true;
@@ -317,4 +319,5 @@ struct mad_background_task notices_task(struct notices *n)
 void notices_get_status(const struct notices *n, struct notices_status *ret)
 {
         *ret = n->status;
+        ret->by_type = n->wanted == BY_TYPE;
 }

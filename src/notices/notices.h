@@ -58,11 +58,13 @@ const char *notices_state_to_string(enum notices_state s);
 struct notices_status {
         enum notices_state state;
         uint16_t mad_status;   /* of NOTICES_REFUSED; 0: the SA answered without one, but did not accept the subscription */
-        bool key_unanswered;   /* subscribed by type: the SA did not answer a request with the SM_Key, which may be wrong */
+        bool by_type;          /* subscribed by type, not by number */
+        bool key_unanswered;   /* ... because the SA did not answer a request with the SM_Key, which may be wrong */
         uint64_t n_reports;    /* Reports with a notice of the three traps */
         uint64_t n_malformed;  /* Reports with invalid content */
         uint64_t n_others;     /* Reports of another trap */
         uint64_t n_repeated;   /* the same Report again: the SA did not get the answer */
+        uint64_t n_foreign;    /* Reports of another sender than the SA; not answered */
         uint64_t n_lost;       /* dropped because the queue was full; n_reports has them, too */
 };
 

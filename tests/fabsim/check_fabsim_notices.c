@@ -342,20 +342,20 @@ START_TEST(keys)
         s.f.sa.distrusts = true;
         subscribe_at(&s, 1, 0, false);
         run(&s, USEC_PER_SEC);
-        ck_assert(status(&s).state == NOTICES_SUBSCRIBED);
+        ck_assert(status(&s).state == NOTICES_SUBSCRIBED && status(&s).by_type);
         ck_assert_uint_eq(s.f.sa.n_subscriptions, 1);
         expect_each(&s, 2);
         /* with the key: by number, and not by type as well */
         subscribe_at(&s, 1, SA_KEY, false);
         run(&s, USEC_PER_SEC);
-        ck_assert(status(&s).state == NOTICES_SUBSCRIBED);
+        ck_assert(status(&s).state == NOTICES_SUBSCRIBED && !status(&s).by_type);
         ck_assert_uint_eq(s.f.sa.n_subscriptions, 3);
         expect_each(&s, 2);
         /* a wrong one has no answer: without it, by type. The old ones go when the key is right again. */
         fabsim_sa_restart(&s.f);
         subscribe_at(&s, 1, SA_KEY + 1, false);
         run(&s, 60 * USEC_PER_SEC);
-        ck_assert(status(&s).state == NOTICES_SUBSCRIBED && status(&s).key_unanswered);
+        ck_assert(status(&s).state == NOTICES_SUBSCRIBED && status(&s).by_type && status(&s).key_unanswered);
         ck_assert_uint_eq(s.f.sa.n_subscriptions, 1);
         expect_each(&s, 2);
         subscribe_at(&s, 1, SA_KEY, false);

@@ -46,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         struct notices *notices = notices_new();
         struct mad_background_task stage = notices_task(notices);
         struct notices_status s;
-        uint64_t answered = 0, taken = 0;
+        uint64_t answered = 0, foreign = 0, taken = 0;
         usec_t now = 1;
 
         require(notices != NULL);
@@ -66,13 +66,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
                         answered++;
                 } else {
                         require(!is_report || frame.lid.v != SA_LID);
+                        foreign += is_report;
                 }
                 if (data[at] & TAKE)
                         taken += take_all(notices);
         }
         taken += take_all(notices);
         notices_get_status(notices, &s);
-        require(s.n_reports + s.n_malformed + s.n_others + s.n_repeated == answered);
+        require(s.n_reports + s.n_malformed + s.n_others + s.n_repeated == answered && s.n_foreign == foreign);
         require(s.n_reports == taken + s.n_lost);
         (void) notices_free(notices);
         return 0;

@@ -188,7 +188,7 @@ WRONGS = [
     Wrong("notice-lids-swapped", SA, "#define DETAILS_LID1     (DETAILS + 2)\n#define DETAILS_LID2     (DETAILS + 4)",
           "#define DETAILS_LID1     (DETAILS + 4)\n#define DETAILS_LID2     (DETAILS + 2)"),
     Wrong("invalid-is-taken", SA, "return valid ? valid : VALID_ALL;", "return valid | VALID_ALL;"),
-    Wrong("any-sender-of-reports", NOTICES, "if (frame->lid.v != n->sa.lid.v)\n", "if (false && frame->lid.v != n->sa.lid.v)\n"),
+    Wrong("any-sender-of-reports", NOTICES, "if (frame->lid.v != n->sa.lid.v) {", "if (false && frame->lid.v != n->sa.lid.v) {"),
     Wrong("repeated-comes-twice", NOTICES, "                n->recent[n->n_recent++ % RECENT] = (struct recent) { *frame, now };\n", ""),
     Wrong("never-again", NOTICES, "begin_round(n, now + REFRESH, n->wanted);", "begin_round(n, USEC_INFINITY, n->wanted);"),
     Wrong("no-patience", NOTICES, "n->wait = n->wait == 0 ? FIRST_WAIT : MIN(n->wait * 2, LONGEST_WAIT);", "n->wait = FIRST_WAIT;"),

@@ -114,8 +114,9 @@ static int subscribe(sd_event *event, struct port_session *session, struct notic
         if (r < 0)
                 return r;
         notices_get_status(notices, &s);
-        printf("\"state\": %d, \"subscribed\": %s, \"key_unanswered\": %s, \"status\": %u}\n", (int) s.state,
-               s.state == NOTICES_SUBSCRIBED ? "true" : "false", s.key_unanswered ? "true" : "false", s.mad_status);
+        printf("\"state\": %d, \"subscribed\": %s, \"by_type\": %s, \"key_unanswered\": %s, \"status\": %u}\n",
+               (int) s.state, s.state == NOTICES_SUBSCRIBED ? "true" : "false", s.by_type ? "true" : "false",
+               s.key_unanswered ? "true" : "false", s.mad_status);
         return 0;
 }
 

@@ -37,7 +37,7 @@ def test_with_the_key():
         port = fabric.tables()[fabric.topology.port_guid(HOST)]
         check_equal(subscriptions(fabric), (0, []), "subscriptions before")
         got = ask(fabric, SA_KEY)
-        check(got["subscribed"], "not subscribed:", got)
+        check(got["subscribed"] and not got["by_type"], "not subscribed by number:", got)
         check_equal(subscriptions(fabric), (3, [(259, 0xFFFF), (258, 0xFFFF)]), "subscriptions")
         check_equal((got["record"], got["lid"]), ("answered", port.lid), "the record")
         check_equal(got["entries"], port.table[:32], "the table that the SA shows")
@@ -49,7 +49,7 @@ def test_with_the_key():
 def test_without_a_key():
     with Fabric(two_level(1, 1, 3)) as fabric:
         got = ask(fabric)
-        check(got["subscribed"] and not got["key_unanswered"], "not subscribed:", got)
+        check(got["subscribed"] and got["by_type"] and not got["key_unanswered"], "not subscribed by type:", got)
         check_equal(subscriptions(fabric), (1, [(0xFFFF, TYPE_SECURITY)]), "subscriptions")
         check_equal((got["record"], got["record_status"]), ("status", 0x0200), "a table for somebody without the key")
         check("ERR 430B" in read_file(fabric.path("osm.log")), "OpenSM did not refuse a trap number")
@@ -58,7 +58,7 @@ def test_without_a_key():
 def test_with_another_key():
     with Fabric(two_level(1, 1, 3)) as fabric:
         got = ask(fabric, "0x4711")
-        check(got["subscribed"] and got["key_unanswered"], "not subscribed without the key:", got)
+        check(got["subscribed"] and got["by_type"] and got["key_unanswered"], "not subscribed without the key:", got)
         check_equal(subscriptions(fabric), (1, [(0xFFFF, TYPE_SECURITY)]), "subscriptions")
         check_equal(got["record"], "timeout", "a table for somebody with a wrong key")
         check("ERR 1A04" in read_file(fabric.path("osm.log")), "OpenSM did not say that the key is wrong")

@@ -90,6 +90,7 @@ static void subscribe_all(struct fixture *f, uint64_t key)
         expect_taken(f, 258, key);
         expect_taken(f, 259, key);
         ck_assert_uint_eq(status(f).state, NOTICES_SUBSCRIBED);
+        ck_assert(!status(f).by_type);
 }
 
 /* A subscription that an earlier process may have made; the SA does not know it. */
@@ -184,7 +185,7 @@ START_TEST(refused_by_number)
         ck_assert_uint_eq(status(&f).state, NOTICES_SUBSCRIBING);
         expect_taken(&f, 0xffff, 0);
         ck_assert_uint_eq(status(&f).state, NOTICES_SUBSCRIBED);
-        ck_assert(!status(&f).key_unanswered);
+        ck_assert(status(&f).by_type && !status(&f).key_unanswered);
         /* what is known to work is kept alive, without another refusal in the SA's log */
         expect_taken(&f, 0xffff, 0);
         expect_taken(&f, 0xffff, 0);
@@ -194,6 +195,7 @@ START_TEST(refused_by_number)
         expect_taken(&f, 258, 0x77);
         expect_taken(&f, 259, 0x77);
         ck_assert_uint_eq(status(&f).state, NOTICES_SUBSCRIBED);
+        ck_assert(!status(&f).by_type);
         expect(&f, 0xffff, false, 0);
         ck_assert_uint_lt(f.request.retries, STAGE_RETRIES);
         end(&f, MAD_ANSWERED, 0);
@@ -304,7 +306,7 @@ START_TEST(wrong_key)
         end(&f, MAD_TIMED_OUT, 0);
         expect_taken(&f, 0xffff, 0);
         ck_assert_uint_eq(status(&f).state, NOTICES_SUBSCRIBED);
-        ck_assert(status(&f).key_unanswered);
+        ck_assert(status(&f).by_type && status(&f).key_unanswered);
         /* in case only the answer was lost; not forever */
         for (unsigned i = 0; i < 5; i++) {
                 expect(&f, 257, false, 0x77);
@@ -421,6 +423,7 @@ START_TEST(reports)
         ck_assert(!give(&f, bad));
         ck_assert(!notices_next(f.n, &n));
         ck_assert_uint_eq(status(&f).n_reports, 2);
+        ck_assert_uint_eq(status(&f).n_foreign, 1);
         ck_assert_uint_eq(status(&f).n_others, 1);
         ck_assert_uint_eq(status(&f).n_malformed, 1);
         ck_assert_uint_eq(status(&f).n_repeated + status(&f).n_lost, 0);
