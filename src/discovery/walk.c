@@ -143,7 +143,8 @@ void discovery_add_conflict(struct discovery *d, uint32_t agent, struct guid gui
 {
         d->agents[agent].has_conflict = true;
         if (d->n_conflicts < SUBNET_MAX_CONFLICTS)
-                d->conflicts[d->n_conflicts++] = (struct subnet_conflict) { guid, { first, second } };
+                d->conflicts[d->n_conflicts] = (struct subnet_conflict) { guid, { first, second } };
+        d->n_conflicts++;
 }
 
 /* --- links between switches ------------------------------------------------------------------------------------------ */

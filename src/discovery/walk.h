@@ -102,7 +102,7 @@ struct discovery {
         enum mad_outcome local_failure; /* of the last request to the local port that was not answered */
         struct lid sm_lid;              /* MasterSMLID of the local port */
         struct subnet_conflict conflicts[SUBNET_MAX_CONFLICTS];
-        uint32_t n_conflicts;           /* in the list */
+        uint32_t n_conflicts;           /* found; more than the list holds */
         bool is_truncated;
         uint64_t n_queries, n_ended;    /* for the progress */
         int error;                      /* negative errno that ended the walk */

@@ -284,13 +284,14 @@ static int reserve(const struct conversion *c)
 
 static int add_conflicts(const struct conversion *c, struct subnet *s)
 {
-        uint32_t n = c->d->n_conflicts;
+        uint32_t n = MIN(c->d->n_conflicts, (uint32_t) SUBNET_MAX_CONFLICTS);
 
         s->conflicts = arena_new_array(c->arena, struct subnet_conflict, n);
         if (!s->conflicts)
                 return -ENOMEM;
         memcpy(s->conflicts, c->d->conflicts, n * sizeof(*s->conflicts));
         s->n_conflicts = n;
+        s->n_conflicts_all = c->d->n_conflicts;
         return 0;
 }
 

@@ -108,7 +108,8 @@ struct subnet {
         struct lid sm_lid;         /* self's PortInfo:MasterSMLID; 0: no SM, or no self. With a LID but no `sm` the snapshot
                                     * lacks the port of the SM, which must not be overlooked */
         struct subnet_conflict *conflicts;
-        uint32_t n_conflicts;      /* at most SUBNET_MAX_CONFLICTS; others are not in the list */
+        uint32_t n_conflicts;      /* in the list, at most SUBNET_MAX_CONFLICTS */
+        uint32_t n_conflicts_all;  /* found */
         bool truncated;            /* the fabric exceeds a limit of discovery: nodes beyond it are not in the snapshot, and the
                                     * ports that lead to them are silent */
 };

@@ -1011,7 +1011,7 @@ WRONGS += [
     Wrong("discovery-unread-leaf-is-whole", SNAPSHOT, "(!a->has_switch_info || is_local_leaf_unknown(d, a))", "!a->has_switch_info"),
     Wrong("discovery-busy-is-finished", SNAPSHOT, "        if (!discovery_is_done(d))\n                return -EBUSY;\n", ""),
     Wrong("discovery-unsent-is-no-data", SNAPSHOT, "return d->local_failure == MAD_UNSENT ? -EIO : -ENODATA;", "return -ENODATA;"),
-    Wrong("discovery-conflicts-not-counted", SNAPSHOT, "        s->n_conflicts = n;\n", ""),
+    Wrong("discovery-conflicts-not-counted", SNAPSHOT, "        s->n_conflicts_all = c->d->n_conflicts;\n", "        s->n_conflicts_all = n;\n"),
     Wrong("discovery-truncated-is-whole", SNAPSHOT, "        s->truncated = d->is_truncated;\n", ""),
     Wrong("discovery-agent-and-link-are-one", DISCOVERY, "port == DISCOVERY_NONE ? UINT32_MAX : 2 * port + 1;", "port == DISCOVERY_NONE ? UINT32_MAX : 2 * port;"),
     Wrong("discovery-port-info-of-number-0", DISCOVERY, ".modifier = is_own_port ? a->info.local_port : a->number,", ".modifier = a->number,"),

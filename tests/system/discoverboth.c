@@ -245,7 +245,7 @@ static void compare(const struct subnet *x, const struct subnet *y)
         COMPARE("self", x->self, y->self, UINT64_C(0));
         COMPARE("sm", x->sm, y->sm, UINT64_C(0));
         COMPARE("sm_lid", x->sm_lid.v, y->sm_lid.v, UINT64_C(0));
-        COMPARE("n_conflicts", x->n_conflicts, 0u, UINT64_C(0));
+        COMPARE("n_conflicts_all", x->n_conflicts_all, 0u, UINT64_C(0));
         COMPARE("truncated", x->truncated, false, UINT64_C(0));
 }
 

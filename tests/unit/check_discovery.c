@@ -13,7 +13,7 @@ START_TEST(snapshot)
         ck_assert_uint_eq(subnet->n_ports, 10);
         ck_assert_uint_eq(subnet_count_silent(subnet), 0);
         ck_assert_uint_eq(count_incomplete(), 0);
-        ck_assert_uint_eq(subnet->n_conflicts, 0);
+        ck_assert_uint_eq(subnet->n_conflicts_all, 0);
         ck_assert(!subnet->truncated);
         ck_assert_ptr_eq(&subnet->ports[subnet->self], port(host_a, 1));
         ck_assert_ptr_eq(&subnet->ports[subnet->sm], port(host_b, 1));
@@ -89,13 +89,13 @@ START_TEST(every_query_once)
         config.before = subnet;
         ck_assert_int_eq(discover(), 0);
         ck_assert_uint_eq(n_requests, ALL_QUERIES - 4);
-        ck_assert_uint_eq(subnet_count_silent(subnet) + subnet->n_conflicts, 0);
+        ck_assert_uint_eq(subnet_count_silent(subnet) + subnet->n_conflicts_all, 0);
         config.before = subnet;
         fabsim_disconnect(&f, leaf1, 6);
         fabsim_connect(&f, leaf1, 6, leaf2, 2); /* from port 4 */
         ck_assert_int_eq(discover(), 0);
         ck_assert_uint_eq(n_requests, ALL_QUERIES - 3);
-        ck_assert_uint_eq(subnet_count_silent(subnet) + subnet->n_conflicts, 0);
+        ck_assert_uint_eq(subnet_count_silent(subnet) + subnet->n_conflicts_all, 0);
 }
 END_TEST
 
@@ -225,7 +225,7 @@ static void check_snapshot(void)
         }
         ck_assert_uint_eq(subnet->n_ports, n_ports);
         ck_assert_uint_eq(subnet_count_silent(subnet), 0);
-        ck_assert_uint_eq(subnet->n_conflicts, 0);
+        ck_assert_uint_eq(subnet->n_conflicts_all, 0);
         ck_assert_ptr_eq(&subnet->ports[subnet->self], port(f.self.node, f.self.port));
 }
 
@@ -582,7 +582,7 @@ START_TEST(any_single_answer_lost)
                 ck_assert_int_eq(finished, 0);
                 ck_assert_uint_le(count_incomplete(), 1);
                 ck_assert_int_eq(count_incomplete() + subnet_count_silent(subnet) > 0, is_missed);
-                ck_assert(subnet->n_conflicts == 0 || !has_node(leaf2)); /* which may be another device */
+                ck_assert(subnet->n_conflicts_all == 0 || !has_node(leaf2)); /* which may be another device */
                 for (uint32_t i = 0; i < subnet->n_ports; i++)
                         assert_leads_there(&subnet->ports[i]);
         }

@@ -156,8 +156,8 @@ static const char *whole_broken(const struct subnet *s)
                 return "the local port is reached by no hops";
         if (s->sm != SUBNET_NONE && (s->sm >= s->n_ports || s->ports[s->sm].role != PORT_ENDPORT || s->sm_lid.v == 0))
                 return "the SM is at an endport, and has a LID";
-        if (s->n_conflicts > SUBNET_MAX_CONFLICTS)
-                return "the list of conflicts is bounded";
+        if (s->n_conflicts > SUBNET_MAX_CONFLICTS || s->n_conflicts > s->n_conflicts_all)
+                return "no more conflicts are listed than there are";
         for (uint32_t i = 0; i < s->n_conflicts; i++)
                 if (s->conflicts[i].guid.v == 0 || s->conflicts[i].places[1].node.v == 0)
                         return "a conflict names a GUID, and where it was found again";
