@@ -239,6 +239,20 @@ int selector_find_group(const struct policy *p, const char *name)
         return found ? (int) (found - p->groups) : -1;
 }
 
+/* NULL: it is not a keyword. */
+static const struct keyword *find_keyword(const char *word)
+{
+        for (size_t i = 0; i < ELEMENTS(keywords); i++)
+                if (strcmp(word, keywords[i].word) == 0)
+                        return &keywords[i];
+        return NULL;
+}
+
+bool selector_is_keyword(const char *word)
+{
+        return find_keyword(word);
+}
+
 /* The keyword that is the nearest to a text that begins as one; "": none is near. */
 static const char *nearest_keyword(const char *text)
 {
@@ -326,14 +340,13 @@ static void warn_near_group(const struct element *e)
 
 static int parse_word(const struct element *e)
 {
+        const struct keyword *keyword = find_keyword(e->text);
         int group, r;
 
-        for (size_t i = 0; i < ELEMENTS(keywords); i++) {
-                if (strcmp(e->text, keywords[i].word) != 0)
-                        continue;
-                e->selector->kind = keywords[i].kind;
-                e->selector->specificity = keywords[i].specificity;
-                e->selector->type = keywords[i].type;
+        if (keyword) {
+                e->selector->kind = keyword->kind;
+                e->selector->specificity = keyword->specificity;
+                e->selector->type = keyword->type;
                 return 0;
         }
         r = check_near_keyword(e) ?: check_membership_word(e) ?: check_guid_without_prefix(e);

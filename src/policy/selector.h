@@ -94,6 +94,9 @@ const char *selector_name_problem(const char *name);
 /* Returns whether a selector that is this word selects the host of this name, unless there is a group of that name. */
 bool selector_names_host(const char *word);
 
+/* Returns whether this word, written like this, is one of ALL, ALL_CAS, ALL_SWITCHES, ALL_ROUTERS and SELF. */
+bool selector_is_keyword(const char *word);
+
 /* The membership with this name, in upper or lower case; -1: there is none. */
 int selector_find_membership(const char *word);
 

@@ -7,6 +7,7 @@
 
 #include "policy/policy.h"
 #include "policy/policy_keys.h"
+#include "policy/selector.h"
 #include "util/duration.h"
 #include "util/text.h"
 #include "util/yaml_tree.h"
@@ -21,7 +22,6 @@ static const char alphabet[] = " \n:-,[]{}\"'#/@*.12k", alphabet_at_word[] = "01
 
 static const char *const values[] = {
         "full", "limited", "both", "none", "true", "false", "all", "unlimited",
-        "ALL", "ALL_CAS", "ALL_SWITCHES", "ALL_ROUTERS", "SELF",
 };
 
 /* `removed` bytes at `at` become n_added ones. */
@@ -139,9 +139,9 @@ static bool is_known(const char *word)
 {
         uint64_t unused;
 
-        return IS_ONE_OF(word, values) || IS_ONE_OF(word, policy_keys) || IS_ONE_OF(word, policy_pool_keys) ||
-               IS_ONE_OF(word, policy_partition_keys) || IS_ONE_OF(word, policy_ipoib_keys) || IS_ONE_OF(word, policy_group_keys) ||
-               !duration_problem(word, &unused);
+        return selector_is_keyword(word) || IS_ONE_OF(word, values) || IS_ONE_OF(word, policy_keys) ||
+               IS_ONE_OF(word, policy_pool_keys) || IS_ONE_OF(word, policy_partition_keys) || IS_ONE_OF(word, policy_ipoib_keys) ||
+               IS_ONE_OF(word, policy_group_keys) || !duration_problem(word, &unused);
 }
 
 /* Returns whether the character is within a known word after the edit. */

@@ -35,5 +35,5 @@ WRONGS = [
     Wrong("pools-next-base", "src/policy/policy.c", "base <= ranges[i].last)", "base <= ranges[i].last + 1)"),
     Wrong("pools-ports-unmatched", RESOLVE, "e = e ?: resolve_groups(&r) ?: resolve_pools(&r);", "e = e ?: resolve_groups(&r);"),
     Wrong("pools-guids-unseen", "src/policy/selector.c", "r = add_all(a, p->pools[i].ports, p->pools[i].n_ports, ret);", "r = 0;"),
-    Wrong("pools-typing-of-units", TYPING, " ||\n               !duration_problem(word, &unused);", " && duration_problem(word, &unused);"),
+    Wrong("pools-typing-of-units", TYPING, " || !duration_problem(word, &unused);", " && duration_problem(word, &unused);"),
 ]
