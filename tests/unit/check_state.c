@@ -93,11 +93,16 @@ static void remove_files(void)
                 (void) closedir(d);
 }
 
+static void remove_directory(void)
+{
+        remove_files();
+        ck_assert_int_eq(rmdir(path), 0);
+}
+
 static void teardown(void)
 {
         state_close(&state);
-        remove_files();
-        (void) rmdir(path);
+        remove_directory();
         ck_assert_int_eq(rmdir(top), 0);
         arena = arena_free(arena);
 }
@@ -540,12 +545,6 @@ START_TEST(removed_before_a_lock)
         ck_assert_int_eq(commit_index(&state, 1), 0);
 }
 END_TEST
-
-static void remove_directory(void)
-{
-        remove_files();
-        ck_assert_int_eq(rmdir(path), 0);
-}
 
 START_TEST(removed_with_its_directory)
 {
