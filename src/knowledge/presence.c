@@ -147,14 +147,6 @@ struct places {
         size_t n;
 };
 
-static bool has_silent_port(const struct subnet_node *n)
-{
-        for (unsigned i = 0; i < ELEMENTS(n->silent_ports); i++)
-                if (n->silent_ports[i])
-                        return true;
-        return false;
-}
-
 /* If a link of a switch, or of the local port, is silent now, it counts as still leading where it led, also if the switch there was
  * not found. */
 static int find_places(const struct knowledge *k, const struct subnet *s, const struct subnet_port *p, struct places *ret)
@@ -164,7 +156,7 @@ static int find_places(const struct knowledge *k, const struct subnet *s, const 
         uint32_t record = knowledge_find(k, knowledge_name_of(s, p));
         const struct knowledge_record *r = record == KNOWLEDGE_NONE ? NULL : &k->records[record];
         bool is_switch = node->type == NODE_SWITCH;
-        bool is_silent = is_switch ? has_silent_port(node) : subnet_port_is_silent(node, p->number);
+        bool is_silent = is_switch ? subnet_node_count_silent(node) > 0 : subnet_port_is_silent(node, p->number);
         size_t n_known = r && (is_switch || is_silent) ? r->n_places : 0;
 
         ret->items = calloc(1 + node->n_links + n_known, sizeof(*ret->items));

@@ -209,13 +209,21 @@ const char *subnet_place_label(struct arena *a, const struct subnet *s, struct s
         return node ? arena_printf(a, "the device at %s/%u", node, place.number) : NULL;
 }
 
+uint32_t subnet_node_count_silent(const struct subnet_node *n)
+{
+        uint32_t count = 0;
+
+        for (size_t i = 0; i < ELEMENTS(n->silent_ports); i++)
+                count += (uint32_t) __builtin_popcountll(n->silent_ports[i]);
+        return count;
+}
+
 uint32_t subnet_count_silent(const struct subnet *s)
 {
         uint32_t n = 0;
 
         for (uint32_t i = 0; i < s->n_nodes; i++)
-                for (size_t k = 0; k < ELEMENTS(s->nodes[i].silent_ports); k++)
-                        n += (uint32_t) __builtin_popcountll(s->nodes[i].silent_ports[k]);
+                n += subnet_node_count_silent(&s->nodes[i]);
         return n;
 }
 

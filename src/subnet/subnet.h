@@ -170,7 +170,8 @@ static inline bool subnet_has_master(const struct subnet *s)
         return s->sm_lid.v != 0 && (s->sm == SUBNET_NONE || s->ports[s->sm].is_sm);
 }
 
-/* The number of silent ports of all nodes. */
+/* The number of silent ports: of one node; of all. */
+uint32_t subnet_node_count_silent(const struct subnet_node *n);
 uint32_t subnet_count_silent(const struct subnet *s);
 
 static inline bool subnet_port_leads_to_switch(const struct subnet_node *n, uint8_t number)
