@@ -22,7 +22,7 @@ void sync_will_store(struct control *c, struct generation *g)
         g->facts.settings_size = g->n_settings_bytes; /* what is stored */
 }
 
-void sync_unstore(struct control *c)
+static void unstore(struct control *c)
 {
         knowledge_unstore(c->knowledge);
         (void) index_memory_unstore(c->indexes); /* if out of memory, some freed indexes are not stored */
@@ -33,6 +33,13 @@ void sync_unstore(struct control *c)
         before_records_done(&c->before);
         if (c->in_force && c->in_force->number > 0 && !c->in_force->audits)
                 sync_will_store(c, c->in_force);
+}
+
+void sync_store_was_lost(struct control *c)
+{
+        if (c->config.shares_store)
+                knowledge_stop_following(c->knowledge);
+        unstore(c);
 }
 
 /* --- transactions ---------------------------------------------------------------------------------------------------- */
@@ -68,7 +75,7 @@ int sync_end(struct control *c, int r)
 
         s->arena = arena_free(s->arena);
         if (r == -EUCLEAN)
-                sync_unstore(c);
+                unstore(c);
         if (s->facts == FACTS_STORING)
                 s->facts = r < 0 ? FACTS_CHANGED : FACTS_STORED;
         if (r < 0)
@@ -191,7 +198,7 @@ static bool has_lost_number(const struct control *c, const struct generation *g,
 {
         const struct generation *first = g == c->unstored && c->unstored_before ? c->unstored_before : g;
 
-        if (!changed->policy || control_is_guest(c) || is_in_force(c, changed->generation, changed->policy, changed->n_policy))
+        if (!changed->policy || control_is_guest(c))
                 return false;
         if (first->number == changed->generation) /* the store has the one before after all, if the answer to it was lost */
                 return first == g || !generation_has_policy(first, changed->policy, changed->n_policy);
@@ -205,9 +212,10 @@ static void take_changed(struct control *c, struct remembered *changed)
         struct generation *g = control_serves(c) ? c->in_force : NULL;
         uint64_t stored = changed->generation;
         bool is_guest = control_is_guest(c);
-        bool has_lost = g && has_lost_number(c, g, changed);
+        bool is_same = changed->policy && is_in_force(c, stored, changed->policy, changed->n_policy);
+        bool has_lost = g && !is_same && has_lost_number(c, g, changed);
 
-        if (changed->policy && is_in_force(c, stored, changed->policy, changed->n_policy)) {
+        if (is_same) {
                 confirm_adopt_stored(c, &changed->files.facts);
                 if (c->in_force != c->unstored) /* the other process may have stored other settings with it */
                         c->in_force->facts.settings_size = changed->files.facts.settings_size;
@@ -313,11 +321,8 @@ void sync_locked(struct control *c, const struct control_event *event)
 
         c->state = CONTROL_IDLE;
         sync_take_changed(c, &event->lock);
-        if (r == -EUCLEAN) {
-                if (c->config.shares_store)
-                        knowledge_stop_following(c->knowledge);
-                sync_unstore(c);
-        }
+        if (r == -EUCLEAN)
+                sync_store_was_lost(c);
         if (r == -EUCLEAN || event->lock.changed) /* it stores everything */
                 schedule_full_sweep(&c->schedule);
         c->may_lack_leases &= r < 0;

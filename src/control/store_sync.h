@@ -15,8 +15,9 @@
 
 /* This generation must be stored as the one in force. */
 void sync_will_store(struct control *c, struct generation *g);
-/* The store was lost: everything must be stored again. */
-void sync_unstore(struct control *c);
+/* The lock was not taken, because the store was lost: everything must be stored again. If another head node shares the store, it
+ * may have written since this one read the store last: a table counts again when it is read. */
+void sync_store_was_lost(struct control *c);
 
 /* --- transactions; there is never more than one --- */
 

@@ -148,9 +148,7 @@ void sweep_locked(struct control *c, const struct control_event *event)
         }
         if (event->lock.r == -EUCLEAN && !s->lock.store_was_lost) {
                 s->lock.store_was_lost = true;
-                if (c->config.shares_store) /* the other head node may have written since this one read the store last */
-                        knowledge_stop_following(c->knowledge);
-                sync_unstore(c);
+                sync_store_was_lost(c);
                 sweep_lock(c);
                 return;
         }

@@ -36,11 +36,11 @@ WRONGS = [
     Wrong("confirm-ignores-the-store", SYNC, "                confirm_adopt_stored(c, &changed->files.facts);\n", ""),
     Wrong("settings-size-of-this-process", SYNC, "                if (c->in_force != c->unstored)", "                if (false)"),
     Wrong("settings-size-of-what-is-replaced", SYNC, "                if (c->in_force != c->unstored)", "                if (true)"),
-    Wrong("confirm-by-another-policy", SYNC, "        if (changed->policy && is_in_force(c, stored, changed->policy, changed->n_policy)) {\n", "        if (changed->policy && c->in_force && c->in_force->number == stored) {\n"),
+    Wrong("confirm-by-another-policy", SYNC, "bool is_same = changed->policy && is_in_force(c, stored, changed->policy, changed->n_policy);", "bool is_same = changed->policy && c->in_force && c->in_force->number == stored;"),
     Wrong("number-of-the-one-before-given-twice", SYNC, "*first = g == c->unstored && c->unstored_before ? c->unstored_before : g;", "*first = g;"),
     Wrong("number-of-the-one-before-changes-by-itself", SYNC, "return first == g || !generation_has_policy(first, changed->policy, changed->n_policy);", "return true;"),
     Wrong("confirm-by-what-waits", CONFIRM, "if (confirm_waits(c) && stored->confirmed > 0)", "if (confirm_waits(c))"),
-    Wrong("confirm-is-not-read-by-pkeyctl", SYNC, "        if (changed->policy && is_in_force(c, stored", "        if (g && changed->policy && is_in_force(c, stored"),
+    Wrong("confirm-is-not-read-by-pkeyctl", SYNC, "        if (is_same) {", "        if (g && is_same) {"),
     # undo
     Wrong("undo-without-the-lock", DECIDE, "control_may_write(c, g) && !c->sweep.lock.held;", "false;"),
     Wrong("undo-of-the-past", CONFIRM, "return generation > 0 && c->in_force && c->in_force->number != generation;", "return false;"),

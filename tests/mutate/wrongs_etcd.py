@@ -132,7 +132,7 @@ WRONGS = [
     Wrong("writes-on-though-the-other-wrote", SYNC, "        if (lock->by_other_head && c->config.shares_store && c->sm.state == SM_FOLLOW_WRITER)\n                c->sm.state = SM_FOLLOW_STANDBY;\n", ""),
     Wrong("no-renewal-by-old-memory", LEASING, " || lease->state == LEASE_RELEASING;", ";"),
     Wrong("guest-forgets-the-indexes-that-it-saw", "src/control/store_sync.c", "        if (c->indexes) /* else pkeyd starts */", "        if (false)"),
-    Wrong("memory-is-current-after-a-lost-store", "src/control/sweep_lock.c", "                if (c->config.shares_store) /* the other head node may have", "                if (false) /* the other head node may have"),
+    Wrong("memory-is-current-after-a-lost-store", "src/control/store_sync.c", "        if (c->config.shares_store)\n                knowledge_stop_following(c->knowledge);\n        unstore(c);", "        unstore(c);"),
     Wrong("no-release-by-old-memory", LEASING, " || lease->state == LEASE_RELEASING;", " || (q->kind == LEASE_RENEW && lease->state == LEASE_RELEASING);"),
     Wrong("state-loads-nothing-again", "src/state/state.c", "void state_load_again(struct state *s)\n{\n        s->stale = true;\n", "void state_load_again(struct state *s)\n{\n        (void) s;\n"),
     Wrong("grants-by-old-memory", LEASING, "return q->kind == LEASE_EDIT || q->kind == LEASE_CREATE || lease", "return lease"),
