@@ -428,6 +428,13 @@ static bool is_another(struct process *p)
         return another;
 }
 
+static void note_writer(struct sim_store *store, const struct process *p)
+{
+        store->last_writer = p->head;
+        if (p->goal == CONTROL_SERVE)
+                store->last_pkeyd = p->head;
+}
+
 int head_store(struct sim *s, struct process *p, const struct store_transaction *t)
 {
         struct sim_store *store = p->head->store;
@@ -446,15 +453,13 @@ int head_store(struct sim *s, struct process *p, const struct store_transaction 
                 if (arrives)
                         observer_store(p, &store->observer);
                 if (arrives && sim_passes_on(s)) {
-                        store->last_writer = store->last_pkeyd = p->head;
+                        note_writer(store, p);
                         ledger_stored(s, p);
                 }
                 p->store_version = UINT64_MAX; /* state/state.c closes the store, and loads all of it again */
                 return p->head->is_cut_off ? -EHOSTUNREACH : -ENOLCK;
         }
-        store->last_writer = p->head;
-        if (p->goal == CONTROL_SERVE)
-                store->last_pkeyd = p->head;
+        note_writer(store, p);
         if (fails && prng_permille(&s->rng, 700))
                 return -ENOSPC;
         for (size_t i = 0; i < t->n; i++)
