@@ -999,26 +999,17 @@ END_TEST
  * anything; or switch 0x10 alone, where nothing answers. */
 static void discover_switches(bool answer, usec_t now)
 {
-        struct subnet_port port = { .number = 1 };
         struct subnet_builder *b;
         struct subnet *s;
 
         ck_assert_int_eq(subnet_builder_new(arena, &b), 0);
         for (unsigned i = 0; i < (answer ? 2u : 1u); i++) {
                 struct subnet_node leaf = { .guid = G(0x10 * (i + 1)), .type = NODE_SWITCH, .partition_enforcement_cap = CAPACITY };
-                struct subnet_node host = { .guid = G(host_guid(i)), .type = NODE_CA, .partition_cap = CAPACITY };
 
                 leaf.silent_ports[0] = !answer ? 1u << 1 | 1u << 2 : i == 1 ? 1u << 3 : 0;
-                ck_assert_int_eq(subnet_builder_add_node(b, &leaf, "leaf", 4), 0);
-                ck_assert_int_eq(subnet_builder_add_port(b, leaf.guid, &(struct subnet_port) { .guid = leaf.guid }), 0);
-                if (!answer)
-                        continue;
-                ck_assert_int_eq(subnet_builder_add_node(b, &host, "host", 4), 0);
-                port.guid = host.guid;
-                ck_assert_int_eq(subnet_builder_add_port(b, host.guid, &port), 0);
-                port.guid = leaf.guid;
-                ck_assert_int_eq(subnet_builder_add_port(b, leaf.guid, &port), 0);
-                ck_assert_int_eq(subnet_builder_add_link(b, host.guid, 1, leaf.guid, 1), 0);
+                add_leaf(b, &leaf);
+                if (answer)
+                        (void) add_leaf_host(b, leaf.guid, i);
         }
         ck_assert_int_eq(subnet_builder_finish(b, G(0), 0, G(0), 0, &s), 0);
         ck_assert_int_eq(knowledge_see_subnet(k, s, now, now / USEC_PER_SEC, HOLD), 0);
@@ -1254,19 +1245,15 @@ END_TEST
 static void discover_end(uint64_t guid, uint64_t silent_ports, unsigned its_host, usec_t now)
 {
         struct subnet_node leaf = { .guid = G(guid), .type = NODE_SWITCH, .partition_cap = CAPACITY };
-        struct subnet_node host = { .guid = G(host_guid(its_host)), .type = NODE_CA, .partition_cap = CAPACITY };
         struct subnet_builder *b;
+        struct guid host;
         struct subnet *s;
 
         leaf.silent_ports[0] = silent_ports;
         ck_assert_int_eq(subnet_builder_new(arena, &b), 0);
-        ck_assert_int_eq(subnet_builder_add_node(b, &leaf, "leaf", 4), 0);
-        ck_assert_int_eq(subnet_builder_add_port(b, leaf.guid, &(struct subnet_port) { .guid = leaf.guid }), 0);
-        ck_assert_int_eq(subnet_builder_add_node(b, &host, "host", 4), 0);
-        ck_assert_int_eq(subnet_builder_add_port(b, host.guid, &(struct subnet_port) { .guid = host.guid, .number = 1 }), 0);
-        ck_assert_int_eq(subnet_builder_add_port(b, leaf.guid, &(struct subnet_port) { .number = 1 }), 0);
-        ck_assert_int_eq(subnet_builder_add_link(b, host.guid, 1, leaf.guid, 1), 0);
-        ck_assert_int_eq(subnet_builder_finish(b, host.guid, 1, G(0), 0, &s), 0);
+        add_leaf(b, &leaf);
+        host = add_leaf_host(b, leaf.guid, its_host);
+        ck_assert_int_eq(subnet_builder_finish(b, host, 1, G(0), 0, &s), 0);
         see_chain(s, now);
 }
 

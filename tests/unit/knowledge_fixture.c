@@ -27,6 +27,12 @@ uint64_t host_guid(unsigned host)
         return 0x100u * (host + 1);
 }
 
+void add_leaf(struct subnet_builder *b, const struct subnet_node *leaf)
+{
+        ck_assert_int_eq(subnet_builder_add_node(b, leaf, "leaf", 4), 0);
+        ck_assert_int_eq(subnet_builder_add_port(b, leaf->guid, &(struct subnet_port) { .guid = leaf->guid }), 0);
+}
+
 static void add_switch(struct subnet_builder *b, const struct scene *s)
 {
         struct subnet_node node = {
@@ -35,8 +41,7 @@ static void add_switch(struct subnet_builder *b, const struct scene *s)
         };
 
         node.silent_ports[0] = (uint64_t) (s->silent & ~s->there) << 1;
-        ck_assert_int_eq(subnet_builder_add_node(b, &node, "leaf", 4), 0);
-        ck_assert_int_eq(subnet_builder_add_port(b, G(SWITCH), &(struct subnet_port) { .guid = G(SWITCH) }), 0);
+        add_leaf(b, &node);
 }
 
 static void add_host(struct subnet_builder *b, const struct scene *s, unsigned host)
@@ -68,6 +73,17 @@ struct subnet *make_subnet(const struct scene *s)
         return subnet;
 }
 
+struct guid add_leaf_host(struct subnet_builder *b, struct guid leaf, unsigned host)
+{
+        struct subnet_node node = { .guid = G(host_guid(host)), .type = NODE_CA, .partition_cap = CAPACITY };
+
+        ck_assert_int_eq(subnet_builder_add_node(b, &node, "host", 4), 0);
+        ck_assert_int_eq(subnet_builder_add_port(b, node.guid, &(struct subnet_port) { .guid = node.guid, .number = 1 }), 0);
+        ck_assert_int_eq(subnet_builder_add_port(b, leaf, &(struct subnet_port) { .number = 1 }), 0);
+        ck_assert_int_eq(subnet_builder_add_link(b, node.guid, 1, leaf, 1), 0);
+        return node.guid;
+}
+
 struct subnet *make_chain_of(unsigned n, unsigned hosts)
 {
         static const struct subnet_place links[][3] = {
@@ -83,21 +99,14 @@ struct subnet *make_chain_of(unsigned n, unsigned hosts)
         for (unsigned i = 0; i < n; i++) {
                 bool is_last = i + 1 == n;
                 struct subnet_node leaf = { .guid = G(guids[i]), .type = NODE_SWITCH, .partition_cap = CAPACITY };
-                struct subnet_node host = { .guid = G(host_guid(i)), .type = NODE_CA, .partition_cap = CAPACITY };
 
                 leaf.n_links = (uint16_t) (is_last ? n_to_those_before[i] : n_to_all[i]);
                 leaf.links = arena_new_array(arena, struct subnet_place, leaf.n_links);
                 memcpy(leaf.links, links[i], leaf.n_links * sizeof(*leaf.links));
                 *(is_last ? leaf.silent_ports : leaf.switch_ports) = to_the_next[i];
-                ck_assert_int_eq(subnet_builder_add_node(b, &leaf, "leaf", 4), 0);
-                ck_assert_int_eq(subnet_builder_add_port(b, leaf.guid, &(struct subnet_port) { .guid = leaf.guid }), 0);
-                if (!(hosts >> i & 1))
-                        continue;
-                ck_assert_int_eq(subnet_builder_add_node(b, &host, "host", 4), 0);
-                ck_assert_int_eq(subnet_builder_add_port(b, host.guid, &(struct subnet_port) { .guid = host.guid, .number = 1 }),
-                                 0);
-                ck_assert_int_eq(subnet_builder_add_port(b, leaf.guid, &(struct subnet_port) { .number = 1 }), 0);
-                ck_assert_int_eq(subnet_builder_add_link(b, host.guid, 1, leaf.guid, 1), 0);
+                add_leaf(b, &leaf);
+                if (hosts >> i & 1)
+                        (void) add_leaf_host(b, leaf.guid, i);
         }
         ck_assert_int_eq(subnet_builder_finish(b, G(0), 0, G(0), 0, &s), 0);
         return s;

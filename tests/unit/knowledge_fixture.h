@@ -45,6 +45,10 @@ uint32_t place_record(unsigned host);
 uint32_t port_at(const struct subnet *s, uint64_t node, uint8_t number);
 struct subnet *discover(unsigned there, unsigned silent, unsigned filters, usec_t now);
 
+/* Adds a switch; a host at port 1 of one, whose GUID it returns. */
+void add_leaf(struct subnet_builder *b, const struct subnet_node *leaf);
+struct guid add_leaf_host(struct subnet_builder *b, struct guid leaf, unsigned host);
+
 /* Another fabric. The switches are 0x10, 0x20 and 0x900, each with a host at its port 1. Two links lead from ports 2 and 4 of the
  * first to ports 3 and 5 of the second, and one from port 6 of the second to port 7 of the third. Only the first n switches
  * answer. make_chain_of: of the hosts those with a bit in `hosts`. */
