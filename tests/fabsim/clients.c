@@ -615,6 +615,7 @@ static void restore(struct sim *s, struct process *p, struct sim_lease *book, un
         if (book->state == SIM_LEASE_LEAVING && is_in_force(lease)) /* what ended it was not stored */
                 book->state = SIM_LEASE_ASKED;
         book->was_active = lease->state == LEASE_ACTIVE && book->state == SIM_LEASE_ASKED;
+        book->active_plan = 0; /* each process counts its own */
         book->was_another = book->is_uncertain = false;
 }
 
