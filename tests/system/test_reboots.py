@@ -38,11 +38,17 @@ def reboot(fabric, hosts, tables):
 
 
 def settled(fabric, wanted):
-    """The tables of this policy after a heavy sweep of OpenSM."""
-    fabric.heavy_sweep()
-    tables = fabric.tables()
-    check_equal(differences(Oracle(tables, fabric.topology.port_guid(fabric.home)).tables(wanted), tables), [], "tables")
-    return tables
+    """The tables of this policy after a heavy sweep of OpenSM. If pkeyd read a table before OpenSM put it back by itself, pkeyd takes
+    the entries out of OpenSM's file once more, and puts them back: then the sweep may be one between."""
+    wrong = []
+
+    def right():
+        fabric.heavy_sweep()
+        tables = fabric.tables()
+        wrong[:] = differences(Oracle(tables, fabric.topology.port_guid(fabric.home)).tables(wanted), tables)
+        return None if wrong else tables
+
+    return wait_for(right, lambda: "tables to be right after a heavy sweep: %.1500r" % wrong)
 
 
 def moved(before, after):
