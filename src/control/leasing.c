@@ -63,6 +63,12 @@ static struct policy_selection *get_selection(struct control *c)
         return kept->selection;
 }
 
+/* Between two sweeps the lock is not held, and another process may have taken over unnoticed. */
+static bool may_lack_leases(const struct control *c)
+{
+        return c->may_lack_leases || (c->config.is_outdated && c->config.is_outdated(c->config.store_userdata));
+}
+
 /* Requests that look up ports. */
 static int carry_out_with_ports(struct control *c, const struct lease_request *q, struct findings *findings)
 {
@@ -72,15 +78,10 @@ static int carry_out_with_ports(struct control *c, const struct lease_request *q
         if (c->in_force && !lease_sweep_is_possible(c))
                 own = make_selection(c, c->in_force);
         view = view_of(c, c->in_force, own || !c->in_force ? own : get_selection(c));
+        view.is_old = may_lack_leases(c);
         if (q->kind == LEASE_EDIT)
                 return leases_edit(c->leases, &view, &q->by, q->id, &q->edit, c->log, findings);
         return leases_create(c->leases, &view, &q->by, q->id, &q->wish, q->timeout, c->log, findings);
-}
-
-/* Between two sweeps the lock is not held, and another process may have taken over unnoticed. */
-static bool may_lack_leases(const struct control *c)
-{
-        return c->may_lack_leases || (c->config.is_outdated && c->config.is_outdated(c->config.store_userdata));
 }
 
 /* The answer may come from memory, without a commit: there is no such lease, it is as it should be, or is being released. */
@@ -106,8 +107,7 @@ static int carry_out(struct control *c, const struct lease_request *q, struct fi
         const struct lease_view view = view_of(c, c->in_force, NULL);
 
         if (may_be_answered_from_memory(c, q) && may_lack_leases(c))
-                return findings_error(findings, FINDING_LEASE_NOT_NOW, NULL,
-                                      "pkeyd cannot change leases now: it has not read what the other head node stored");
+                return leases_refuse_old(findings);
         if (needs_lease(q) && leases_is_ending(c->leases, q->id))
                 return findings_error(findings, FINDING_LEASE_NOT_NOW, NULL, "lease %s has ended, but that is not stored yet", q->id);
         switch (q->kind) {

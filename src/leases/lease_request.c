@@ -252,7 +252,14 @@ static void add_number(struct text *t, uint32_t n, const char *what)
                 text_add(t, "%s%u %s", t->n > 0 ? ", " : "", n, what);
 }
 
-static int choose_base(const struct taken *t, const struct policy_pool *pool, struct findings *findings, uint16_t *ret)
+int leases_refuse_old(struct findings *findings)
+{
+        return findings_error(findings, FINDING_LEASE_NOT_NOW, NULL,
+                              "pkeyd cannot change leases now: it has not read what the other head node stored");
+}
+
+static int choose_base(const struct taken *t, const struct lease_view *view, const struct policy_pool *pool,
+                       struct findings *findings, uint16_t *ret)
 {
         uint32_t n_leased = 0, n_resting = 0, n_held = 0;
         _cleanup_text_ struct text numbers = {};
@@ -269,6 +276,8 @@ static int choose_base(const struct taken *t, const struct policy_pool *pool, st
                         n_resting += t->rests[base];
                         n_held += !is_leased && !t->rests[base];
                 }
+        if (view->is_old)
+                return leases_refuse_old(findings);
         add_number(&numbers, n_leased, "in leases");
         add_number(&numbers, n_resting, "resting");
         add_number(&numbers, n_held, "that ports may still hold");
@@ -297,8 +306,10 @@ static int take_base(const struct leases *l, const struct lease_view *view, cons
         if (!t)
                 return -ENOMEM;
         if (wanted == 0)
-                return choose_base(t, pool, findings, ret);
+                return choose_base(t, view, pool, findings, ret);
         why = describe_taken(findings->arena, t, wanted);
+        if (why && view->is_old)
+                return leases_refuse_old(findings);
         if (why)
                 return findings_error(findings, FINDING_LEASE_P_KEY, NULL, "P_Key 0x%04x cannot be handed out now: %s", wanted, why);
         *ret = wanted;

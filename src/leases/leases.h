@@ -209,6 +209,7 @@ struct lease_view {
         const struct knowledge *knowledge;
         usec_t now;
         uint64_t wall;                    /* seconds since 1970 */
+        bool is_old;                      /* the other head node may have ended leases, or made some, that are not known here */
 };
 
 struct lease_caller {
@@ -221,6 +222,9 @@ struct lease_caller {
 /* --- requests -------------------------------------------------------------------------------------------------------- */
 
 /* Each returns 0: the answer comes later; -EBADMSG: refused, the findings say why, nothing changed; -ENOMEM: nothing changed. */
+
+/* Refuses a request that could be answered only by what is known here, if that may be old. */
+int leases_refuse_old(struct findings *findings);
 
 /* Whether `allow` of this pool has one of the names of the caller. */
 bool leases_allow(const struct policy_pool *pool, const struct lease_caller *by);

@@ -716,6 +716,8 @@ END_TEST
 /* A lease is released while a port of it is mute: its P_Key is not handed out. */
 START_TEST(is_releasing)
 {
+        const struct lease_wish chosen = { .pool = "jobs", .members = "node1", .base = 0x1000 };
+
         start(SETTINGS "enforcement: off\n", POOL("0x1000", "node[1-3]"));
         sweep();
         grant("a", &two_nodes);
@@ -736,6 +738,10 @@ START_TEST(is_releasing)
         expect_refused(FINDING_LEASE_NONE);
         store_is_outdated = true; /* the other head node may have granted it */
         renew("a", 60);
+        expect_refused(FINDING_LEASE_NOT_NOW);
+        create("b", &two_nodes); /* the P_Key may be free by now */
+        expect_refused(FINDING_LEASE_NOT_NOW);
+        create("b", &chosen);
         expect_refused(FINDING_LEASE_NOT_NOW);
         store_is_outdated = false;
         lose = NULL;
