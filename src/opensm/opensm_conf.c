@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "opensm/opensm_numbers.h"
 #include "util/file_report.h"
+#include "util/text.h"
 
 #define LINE_MAX_SIZE 1022 /* characters that one fgets of OpenSM reads of this file */
 
@@ -16,15 +18,51 @@ struct reader {
         struct place place;
 };
 
+static void warn(struct reader *r, const char *key, const char *value, const char *what)
+{
+        report_add(&r->report, FINDING_WARNING, FINDING_OPENSM_CONF, &r->place, "%s: %s %s", key,
+                   report_quote(&r->report, value), what);
+}
+
 static bool read_bool(struct reader *r, const char *key, const char *value)
 {
         bool is_true = strcmp(value, "TRUE") == 0;
 
         if (!is_true && strcmp(value, "FALSE") != 0)
-                report_add(&r->report, FINDING_WARNING, FINDING_OPENSM_CONF, &r->place,
-                           "%s: %s is read as FALSE by OpenSM (accepted: TRUE, FALSE, in capitals)", key,
-                           report_quote(&r->report, value));
+                warn(r, key, value, "is read as FALSE by OpenSM (accepted: TRUE, FALSE, in capitals)");
         return is_true;
+}
+
+/* The value of a key must not appear in a finding. */
+static void check_key(struct reader *r, const char *key, const char *value)
+{
+        const char *end;
+
+        (void) opensm_number(OPENSM_NUMBERS_UNKNOWN, value, &end);
+        if (opensm_number_is_binary(value))
+                report_add(&r->report, FINDING_WARNING, FINDING_OPENSM_CONF, &r->place,
+                           "%s: its value is a binary number, which only an OpenSM that was built with glibc 2.38 or later reads",
+                           key);
+        else if (end == value || *end)
+                report_add(&r->report, FINDING_WARNING, FINDING_OPENSM_CONF, &r->place,
+                           "%s: its value is not a number; OpenSM ignores it", key);
+}
+
+static void check_level(struct reader *r, const char *key, const char *value)
+{
+        const char *end;
+        uint64_t v = opensm_number(OPENSM_NUMBERS_UNKNOWN, value, &end);
+
+        if (opensm_number_is_binary(value) || end == value || *end || v > 3)
+                warn(r, key, value, "is not a protection level (accepted: 0 to 3)");
+}
+
+static void check_enforcement(struct reader *r, const char *key, const char *value)
+{
+        static const char *const words[] = { "both", "in", "out", "off" };
+
+        if (!text_is_one_of(value, words, ELEMENTS(words)))
+                warn(r, key, value, "is read as both by OpenSM (accepted: both, in, out, off)");
 }
 
 static int read_option(struct reader *r, const char *key, const char *value)
@@ -33,6 +71,14 @@ static int read_option(struct reader *r, const char *key, const char *value)
 
         if (strcmp(key, "allow_both_pkeys") == 0)
                 c->allow_both_pkeys = read_bool(r, key, value);
+        else if (strcmp(key, "qos") == 0 || strcmp(key, "keep_pkey_indexes") == 0)
+                (void) read_bool(r, key, value);
+        else if (strcmp(key, "m_key") == 0 || strcmp(key, "sa_key") == 0)
+                check_key(r, key, value);
+        else if (strcmp(key, "m_key_protection_level") == 0)
+                check_level(r, key, value);
+        else if (strcmp(key, "part_enforce") == 0)
+                check_enforcement(r, key, value);
         else if (strcmp(key, "partition_config_file") == 0) {
                 c->partition_config_file = strcmp(value, "(null)") == 0 ? NULL : arena_strdup(r->arena, value);
                 if (!c->partition_config_file && strcmp(value, "(null)") != 0)

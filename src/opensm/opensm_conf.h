@@ -3,7 +3,7 @@
 
 /*
  * OpenSM's own configuration, opensm.conf: one `option value` on each line. pkeyd uses the options that determine which
- * partitions.conf OpenSM reads, and how; it checks no others.
+ * partitions.conf OpenSM reads, and how. Of others that partitions depend on it only checks the values.
  */
 
 #include <stdbool.h>
@@ -19,8 +19,9 @@ struct opensm_conf {
         const char *partition_config_file; /* in the arena; NULL: OpenSM's default */
 };
 
-/* Reads a file as OpenSM does: it ignores comments, uses the last of several lines, and accepts only TRUE for true. What the author
- * probably did not mean becomes a warning. Returns 0 or -ENOMEM; the strings of *ret in the arena. */
+/* Reads a file as OpenSM does: it ignores unknown options and comments, uses the last of several lines, and accepts only TRUE for
+ * true. What the author probably did not mean becomes a warning. M_Key and SM_Key never appear in a finding. Returns 0 or -ENOMEM;
+ * the strings of *ret in the arena. */
 int opensm_conf_parse(struct arena *a, const char *file_name, const char *bytes, size_t n, struct findings *findings,
                       struct opensm_conf *ret);
 

@@ -975,6 +975,7 @@ WRONGS += [
     Wrong("opensm-file-both-passes", FILE, "p->members[i].membership == MEMBERSHIP_BOTH && !allow_both_pkeys", "false && !allow_both_pkeys"),
     Wrong("opensm-conf-true-in-small", OPENSM_CONF, "strcmp(value, \"TRUE\") == 0;", "strcasecmp(value, \"TRUE\") == 0;"),
     Wrong("opensm-conf-comment-is-read", OPENSM_CONF, "        line[strcspn(line, \"#\")] = '\\0';\n", ""),
+    Wrong("opensm-conf-level-four", OPENSM_CONF, "v > 3)", "v > 4)"),
     Wrong("opensm-conf-null-is-a-name", OPENSM_CONF, "strcmp(value, \"(null)\") == 0 ? NULL : arena_strdup", "false ? NULL : arena_strdup"),
     Wrong("opensm-self-is-here", "src/opensm/partitions_conf.h", "return s->sm != SUBNET_NONE ? s->sm : s->self;", "return s->self;"),
     # discovery

@@ -302,17 +302,27 @@ END_TEST
 
 START_TEST(test_opensm_conf)
 {
-        static const char text[] = "# comment\nallow_both_pkeys FALSE\n allow_both_pkeys\ttrue\nm_key bad\nqos true\nsa_key 0b10\n"
-                                   "partition_config_file \"/a b\" # x\nno_such_option 5\nallow_both_pkeys TRUE\n";
+        static const char text[] = "# comment\nallow_both_pkeys TRUE\n qos\ttrue\nm_key 0xdeadbeef\nm_key_protection_level 2\n"
+                                   "partition_config_file \"/a b\" # x\nno_such_option 5\nsa_key 2\npart_enforce in\n"
+                                   "keep_pkey_indexes FALSE\nm_key bad\nm_key_protection_level 4\n"
+                                   "part_enforce inbound\nkeep_pkey_indexes 1\nsa_key 0b10\n";
+        static const char *const warnings[] = {
+                "qos: 'true' is read as FALSE", "m_key: its value is not a number", "m_key_protection_level: '4' is not",
+                "part_enforce: 'inbound' is read as both", "keep_pkey_indexes: '1' is read as FALSE",
+                "sa_key: its value is a binary number",
+        };
         struct opensm_conf c;
 
         ck_assert_int_eq(opensm_conf_parse(arena, "opensm.conf", text, strlen(text), &findings, &c), 0);
         ck_assert(c.allow_both_pkeys);
         ck_assert_str_eq(c.partition_config_file, "/a b");
-        ck_assert_uint_eq(findings.n, 1);
-        ck_assert_int_eq(findings.items[0].code, FINDING_OPENSM_CONF);
-        expect_text(findings.items[0].text, "allow_both_pkeys: 'true' is read as FALSE by OpenSM (accepted: TRUE, FALSE, in capitals)");
+        ck_assert_uint_eq(findings.n, ELEMENTS(warnings));
+        for (size_t i = 0; i < ELEMENTS(warnings); i++) {
+                ck_assert_int_eq(findings.items[i].code, FINDING_OPENSM_CONF);
+                expect_text(findings.items[i].text, warnings[i]);
+        }
         ck_assert_uint_eq(findings.items[0].where.line, 3);
+        ck_assert_ptr_null(strstr(findings.items[1].text, "bad"));
         ck_assert_int_eq(opensm_conf_parse(arena, "opensm.conf", NULL, 0, &findings, &c), 0);
         ck_assert(!c.allow_both_pkeys);
         ck_assert_int_eq(opensm_conf_parse(arena, "opensm.conf", "partition_config_file (null)\n", 29, &findings, &c), 0);
