@@ -77,7 +77,7 @@ static int open_stranger(const struct finder *f, struct lid lid, const struct gi
 
         if (by_lid == LID_SEVERAL)
                 remark = " (several ports claim it)";
-        else if (f->subnet && f->lids && lid.v != 0)
+        else if (f->subnet && f->lids)
                 remark = " (no port of this fabric has it)";
         if (lid_is_multicast(lid))
                 ret->label = label_of_group(f, lid, gid);

@@ -357,6 +357,11 @@ static const struct situation situations[] = {
           "LID 777 with port GUID 0x0000000000000abc (no port of this fabric has it) sent 1 packet to node0007 "
           "mlx5_0/1 with P_Key 0x8101 (the full key of tenant-a), refused there (notice 257, P_Key mismatch); "
           "node0007 is a full member of tenant-a" },
+        { VIOLATION_FIRST, VIOLATION_NOTICE_257, NODE0007, 1, 1, 0, 0, 0, { .key = 0x8101, ENDS(0, 16), GID1(0xabc)
+          }, 0,
+          "LID 0 with port GUID 0x0000000000000abc (no port of this fabric has it) sent 1 packet to node0007 "
+          "mlx5_0/1 with P_Key 0x8101 (the full key of tenant-a), refused there (notice 257, P_Key mismatch); "
+          "node0007 is a full member of tenant-a" },
         { VIOLATION_FIRST, VIOLATION_NOTICE_257, NODE0007, 1, 1, 0, 0, 0, { .key = 0x8101, ENDS(50, 16), GID1(0xabc)
           }, 0,
           "port GUID 0x0000000000000abc behind router rt1 router/1 sent 1 packet to node0007 mlx5_0/1 with P_Key "
