@@ -974,6 +974,8 @@ WRONGS += [
     Wrong("opensm-file-sum-not-checked", FILE, " ||\n            wanted != sum(", " &&\n            wanted != sum("),
     Wrong("opensm-file-both-passes", FILE, "p->members[i].membership == MEMBERSHIP_BOTH && !allow_both_pkeys", "false && !allow_both_pkeys"),
     Wrong("opensm-conf-true-in-small", OPENSM_CONF, "strcmp(value, \"TRUE\") == 0;", "strcasecmp(value, \"TRUE\") == 0;"),
+    Wrong("reach-kinds-without-memory", "src/reach/kinds.c", "                return r;\n        sorter.class_of", "                return 0;\n        sorter.class_of"),
+    Wrong("reach-part-of-the-pairs", "src/reach/reach.c", "        if (r < 0)\n                return r;\n        sort_rows(", "        sort_rows("),
     Wrong("opensm-conf-comment-is-read", OPENSM_CONF, "        line[strcspn(line, \"#\")] = '\\0';\n", ""),
     Wrong("opensm-conf-level-four", OPENSM_CONF, "v > 3)", "v > 4)"),
     Wrong("opensm-conf-null-is-a-name", OPENSM_CONF, "strcmp(value, \"(null)\") == 0 ? NULL : arena_strdup", "false ? NULL : arena_strdup"),

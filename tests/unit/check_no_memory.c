@@ -13,6 +13,7 @@
 #include "opensm/partitions_conf.h"
 #include "opensm/partitions_file.h"
 #include "plan/plan.h"
+#include "reach/matrix.h"
 #include "settings/settings.h"
 #include "verify/verify.h"
 
@@ -268,6 +269,49 @@ START_TEST(each_allocation_of_knowledge)
 }
 END_TEST
 
+/* A part of the pairs would look like all of them. */
+START_TEST(each_allocation_of_reach)
+{
+        static const struct p_key some[P_KEY_BLOCK_ENTRIES] = { { 0x8010 }, { 0x11 } };
+        _cleanup_arena_ struct arena *a = arena_new();
+        struct reach_table *before, *after;
+        struct reach_set all = {};
+        struct desired *desired;
+        struct observed *o;
+        uint32_t ports[2];
+        unsigned n = 0;
+        bool happened;
+
+        observe(a, &o, &desired);
+        before = reach_observed(a, o);
+        after = reach_observed(a, o);
+        for (uint32_t i = 0; i < o->subnet->n_ports; i++)
+                if (o->subnet->ports[i].guid.v == 0x21 || o->subnet->ports[i].guid.v == 0x31) {
+                        after[i].entries = some;
+                        ports[all.n++] = i;
+                }
+        all.ports = ports;
+        do {
+                _cleanup_arena_ struct arena *scratch = arena_new();
+                const struct reach_cell *cells;
+                struct reach_changes changes;
+                struct reach_kind *kinds;
+                uint32_t n_kinds;
+                int r;
+
+                fail_alloc_at(++n);
+                fail_alloc_enter();
+                r = reach_compare(scratch, o->subnet, before, after, &changes) ?:
+                    reach_kinds(scratch, o->subnet, after, &all, 1, &kinds, &n_kinds) ?:
+                    reach_matrix(scratch, o->subnet, after, &all, 1, &cells);
+                fail_alloc_leave();
+                happened = fail_alloc_happened();
+                ck_assert_int_eq(r, happened ? -ENOMEM : 0);
+        } while (happened);
+        ck_assert_uint_gt(n, 20);
+}
+END_TEST
+
 /* A partial discovery would lose ports: the result is complete, or an error. */
 START_TEST(each_allocation_of_a_discovery)
 {
@@ -446,6 +490,7 @@ int main(void)
 
         tcase_add_test(t, each_allocation);
         tcase_add_test(t, each_allocation_of_knowledge);
+        tcase_add_test(t, each_allocation_of_reach);
         tcase_add_test(t, each_allocation_of_a_discovery);
         tcase_add_test(t, uncounted_and_taken_away);
         tcase_add_test(t, uncounted);
