@@ -975,6 +975,8 @@ WRONGS += [
     Wrong("opensm-file-both-passes", FILE, "p->members[i].membership == MEMBERSHIP_BOTH && !allow_both_pkeys", "false && !allow_both_pkeys"),
     Wrong("opensm-conf-true-in-small", OPENSM_CONF, "strcmp(value, \"TRUE\") == 0;", "strcasecmp(value, \"TRUE\") == 0;"),
     Wrong("reach-kinds-without-memory", "src/reach/kinds.c", "                return r;\n        sorter.class_of", "                return 0;\n        sorter.class_of"),
+    Wrong("before-without-memory", "src/records/layout_records.c", "        if (!entries)\n                return -ENOMEM;\n        if (!value ||", "        if (!value ||"),
+    Wrong("violations-mgid-of-other-words", "src/violations/notice_ends.c", "w[4], w[5], w[6], w[7]);", "w[3], w[5], w[6], w[7]);"),
     Wrong("reach-part-of-the-pairs", "src/reach/reach.c", "        if (r < 0)\n                return r;\n        sort_rows(", "        sort_rows("),
     Wrong("opensm-conf-comment-is-read", OPENSM_CONF, "        line[strcspn(line, \"#\")] = '\\0';\n", ""),
     Wrong("opensm-conf-level-four", OPENSM_CONF, "v > 3)", "v > 4)"),

@@ -331,8 +331,8 @@ static const struct situation situations[] = {
           "use the old key" },
         /* to a multicast group, of which a member refused it */
         { VIOLATION_FIRST, VIOLATION_NOTICE_257, NODE0042, 1, 1, 0, 0, 0, { .key = 0x8101, ENDS(16, 0xc003),
-          .gid2 = { 0xff12401b81010000, 0xffffffff }, .has_gid2 = true }, 0,
-          "node0007 mlx5_0/1 sent 1 packet to multicast LID 0xc003 (MGID ff12:401b:8101:0:0:0:ffff:ffff) with P_Key 0x8101 (the "
+          .gid2 = { 0xff12401b81010002, 0x00030004ffffffff }, .has_gid2 = true }, 0,
+          "node0007 mlx5_0/1 sent 1 packet to multicast LID 0xc003 (MGID ff12:401b:8101:2:3:4:ffff:ffff) with P_Key 0x8101 (the "
           "full key of tenant-a), refused by node0042 mlx5_0/1 (notice 257, P_Key mismatch); node0042 was taken out of tenant-a "
           "(0x0101) 3 minutes ago by generation 42: probably other members still send to it; it is a limited member of default "
           "and lustre" },

@@ -14,6 +14,7 @@
 #include "opensm/partitions_file.h"
 #include "plan/plan.h"
 #include "reach/matrix.h"
+#include "records/layout_records.h"
 #include "settings/settings.h"
 #include "verify/verify.h"
 
@@ -353,6 +354,29 @@ START_TEST(each_allocation_of_a_discovery)
 }
 END_TEST
 
+START_TEST(each_allocation_of_a_table_before)
+{
+        static const char key[] = "before/00000000000000000004/0x0000000000000020/001", value[] = "ffff00008010";
+        unsigned n = 0;
+        bool happened;
+
+        do {
+                _cleanup_arena_ struct arena *a = arena_new();
+                struct layout l = { .arena = a };
+                int r;
+
+                fail_alloc_at(++n);
+                fail_alloc_enter();
+                r = before_record_read(&l, 3, key, value, strlen(value));
+                fail_alloc_leave();
+                happened = fail_alloc_happened();
+                ck_assert_int_eq(r, happened ? -ENOMEM : 0);
+                ck_assert_uint_eq(l.n, !happened);
+        } while (happened);
+        ck_assert_uint_gt(n, 2);
+}
+END_TEST
+
 /* If an allocation failed while something was counted, it must not be subtracted later, when there is memory again. */
 START_TEST(uncounted_and_taken_away)
 {
@@ -492,6 +516,7 @@ int main(void)
         tcase_add_test(t, each_allocation_of_knowledge);
         tcase_add_test(t, each_allocation_of_reach);
         tcase_add_test(t, each_allocation_of_a_discovery);
+        tcase_add_test(t, each_allocation_of_a_table_before);
         tcase_add_test(t, uncounted_and_taken_away);
         tcase_add_test(t, uncounted);
         tcase_add_test(t, each_allocation_of_what_is_to_be_stored);
