@@ -525,6 +525,7 @@ WRONGS += [
           "s->lock.held = true;"),
     Wrong("sweep-goes-on-after-the-lock", SWEEP_LOCK, "s->lock.has_waited || (event->lock.changed && control_serves(c));",
           "event->lock.changed && control_serves(c);"),
+    Wrong("sweep-by-old-tables-the-second-time", SWEEP_LOCK, "queries = control_is_guest(c) && c->was_outdated;", "queries = c->was_outdated;"),
     Wrong("sweep-outdates-the-other-for-ever", SWEEP_LOCK, "queries = control_is_guest(c) && c->was_outdated;", "queries = false;"),
     Wrong("sweep-takes-over-by-old-tables", SWEEP_LOCK, "if (c->sweep.is_outdated && sm_is_here(&view)) {", "if (0) {"),
     Wrong("sweep-lock-wait-said-each-time", SWEEP_LOCK, "        if (!c->sweep.lock.has_waited)\n",

@@ -556,6 +556,26 @@ START_TEST(lock_of_another_process)
 }
 END_TEST
 
+/* Tables that were read before another process had the lock count for no sweep, however often that happens. */
+START_TEST(lock_of_others_again_and_again)
+{
+        start(ENFORCE, POLICY_1);
+        for (unsigned i = 1; i < 4; i++) {
+                until(CONTROL_LOCKING);
+                take(CONTROL_LOCK);
+                give_lock(-EWOULDBLOCK, 4711);
+                wait_until_due();
+                answer();
+                ck_assert_int_eq(state(), CONTROL_IDLE);
+                ck_assert_uint_eq(status()->numbers.sweeps[SWEEP_STALE], i);
+                ck_assert_uint_eq(n_sets, 0);
+        }
+        until(CONTROL_DISCOVERING);
+        sweep();
+        ck_assert(holds(hosts[0], 0x8010));
+}
+END_TEST
+
 /* Without a state directory there is no lock, and pkeyd goes on without. */
 START_TEST(no_lock)
 {
@@ -1270,6 +1290,7 @@ int main(void)
                         reload_while_the_port_is_lost,
                         port_without_a_lid,
                         lock_of_another_process,
+                        lock_of_others_again_and_again,
                         no_lock,
                         lock_brings_indexes,
                         gate_is_closed,
