@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -169,6 +170,7 @@ static bool decide_for_leases(struct control *c)
 
 static void decide(struct control *c)
 {
+        assert(!c->sweep.is_outdated); /* no plan comes from tables that another process may have changed since */
         if (c->not_loaded) {
                 sweep_fail_without_store(c);
                 return;
