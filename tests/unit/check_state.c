@@ -814,8 +814,7 @@ START_TEST(root_in_a_directory_of_a_user)
                 return;
         ck_assert_int_eq(chown(top, USER, USER), 0);
         state_close(&state);
-        remove_files();
-        ck_assert_int_eq(rmdir(path), 0);
+        remove_directory();
         open_again(0); /* the directory is new */
         ck_assert_int_eq(lock(&state, &holder), 0);
         ck_assert_int_eq(commit_index(&state, 1), 0);
