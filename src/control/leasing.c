@@ -64,8 +64,10 @@ static struct policy_selection *get_selection(struct control *c)
 }
 
 /* Between two sweeps the lock is not held, and another process may have taken over unnoticed. */
-static bool may_lack_leases(const struct control *c)
+static bool may_lack_leases(const void *userdata)
 {
+        const struct control *c = userdata;
+
         return c->may_lack_leases || (c->config.is_outdated && c->config.is_outdated(c->config.store_userdata));
 }
 
@@ -78,7 +80,8 @@ static int carry_out_with_ports(struct control *c, const struct lease_request *q
         if (c->in_force && !lease_sweep_is_possible(c))
                 own = make_selection(c, c->in_force);
         view = view_of(c, c->in_force, own || !c->in_force ? own : get_selection(c));
-        view.is_old = may_lack_leases(c);
+        view.is_old = may_lack_leases;
+        view.userdata = c;
         if (q->kind == LEASE_EDIT)
                 return leases_edit(c->leases, &view, &q->by, q->id, &q->edit, c->log, findings);
         return leases_create(c->leases, &view, &q->by, q->id, &q->wish, q->timeout, c->log, findings);

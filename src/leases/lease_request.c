@@ -258,6 +258,11 @@ int leases_refuse_old(struct findings *findings)
                               "pkeyd cannot change leases now: it has not read what the other head node stored");
 }
 
+static bool is_old(const struct lease_view *view)
+{
+        return view->is_old && view->is_old(view->userdata);
+}
+
 static int choose_base(const struct taken *t, const struct lease_view *view, const struct policy_pool *pool,
                        struct findings *findings, uint16_t *ret)
 {
@@ -276,7 +281,7 @@ static int choose_base(const struct taken *t, const struct lease_view *view, con
                         n_resting += t->rests[base];
                         n_held += !is_leased && !t->rests[base];
                 }
-        if (view->is_old)
+        if (is_old(view))
                 return leases_refuse_old(findings);
         add_number(&numbers, n_leased, "in leases");
         add_number(&numbers, n_resting, "resting");
@@ -308,7 +313,7 @@ static int take_base(const struct leases *l, const struct lease_view *view, cons
         if (wanted == 0)
                 return choose_base(t, view, pool, findings, ret);
         why = describe_taken(findings->arena, t, wanted);
-        if (why && view->is_old)
+        if (why && is_old(view))
                 return leases_refuse_old(findings);
         if (why)
                 return findings_error(findings, FINDING_LEASE_P_KEY, NULL, "P_Key 0x%04x cannot be handed out now: %s", wanted, why);

@@ -209,7 +209,9 @@ struct lease_view {
         const struct knowledge *knowledge;
         usec_t now;
         uint64_t wall;                    /* seconds since 1970 */
-        bool is_old;                      /* the other head node may have ended leases, or made some, that are not known here */
+        bool (*is_old)(const void *userdata); /* whether the other head node may have ended leases, or made some, that are not known
+                                               * here: may ask the store, so it is called only before a refusal. NULL: never */
+        const void *userdata;
 };
 
 struct lease_caller {
